@@ -1,0 +1,33 @@
+"""The seam between the core and a kind of workload: one small mandatory interface."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from ..spec.launch import LaunchSpec
+from ..status.model import Observation, WorkloadStatus
+
+Manifest = dict[str, Any]
+
+
+class Backend(Protocol):
+    """Builds the object that is posted, and reads it back."""
+
+    @property
+    def api_version(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def plural(self) -> str: ...
+
+    def build(self, spec: LaunchSpec) -> Manifest:
+        """The workload as it is posted: a plain camelCase dict."""
+
+    def pod_selector(self, name: str) -> str:
+        """Label selector of all pods of the workload `name`, from their creation on."""
+
+    def job_selector(self, name: str) -> str | None:
+        """Label selector of its Jobs; None where the workload is itself the Job."""
+
+    def reduce(self, observation: Observation, previous: WorkloadStatus | None = None) -> WorkloadStatus:
+        """What the observation means. An unreadable, empty or missing status keeps the previous phase."""

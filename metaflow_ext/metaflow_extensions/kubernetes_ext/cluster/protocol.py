@@ -1,0 +1,73 @@
+"""What the rest of the package needs of a cluster, so that tests can bring their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Iterator, Mapping, Protocol
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A kind of object at the API server. `group` is "" for the core group."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+PODS = Resource("", "v1", "pods", "Pod")
+EVENTS = Resource("", "v1", "events", "Event")
+SERVICES = Resource("", "v1", "services", "Service")
+JOBS = Resource("batch", "v1", "jobs", "Job")
+
+
+@dataclass(frozen=True)
+class WatchEvent:
+    """`type` is ADDED, MODIFIED, DELETED, or SYNCED.
+
+    SYNCED says: what came since the last SYNCED (as ADDED) is now the whole truth; objects not among them are gone.
+    It comes after the first list and after every re-list (410 Gone), with `object` {}.
+    """
+
+    type: str
+    object: dict[str, Any]
+
+
+class ClusterClient(Protocol):
+    """One request each, retried inside as far as that is safe; raises `errors.ClusterError` and nothing else."""
+
+    def create(self, resource: Resource, namespace: str, body: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]: ...
+
+    def get(self, resource: Resource, namespace: str, name: str) -> dict[str, Any]: ...
+
+    def list(
+        self, resource: Resource, namespace: str, *, label_selector: str = "", field_selector: str = ""
+    ) -> dict[str, Any]: ...
+
+    def delete(self, resource: Resource, namespace: str, name: str, *, propagation: str = "Background", uid: str = "") -> None:
+        """Delete with its dependents; gone already is success. With `uid` only that very object."""
+
+    def patch(self, resource: Resource, namespace: str, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """JSON merge patch."""
+
+    def watch(
+        self, resource: Resource, namespace: str, *, label_selector: str = "", field_selector: str = ""
+    ) -> Iterator[WatchEvent]:
+        """List, then watch for ever: resumes closed, broken and silent streams, re-lists after 410. Ends at `close()`."""
+
+    def logs(
+        self, namespace: str, pod: str, *, container: str = "", follow: bool = False, since: str = "", tail: int | None = None
+    ) -> Iterator[tuple[str, str]]:
+        """(RFC 3339 time stamp, line) of a container's log; `since` is such a time stamp (the API cuts it to seconds)."""
+
+    def serves(self, resource: Resource) -> bool:
+        """Whether the cluster serves this kind (discovery)."""
+
+    def close(self) -> None:
+        """End all watches and log streams, also those blocked in another thread."""

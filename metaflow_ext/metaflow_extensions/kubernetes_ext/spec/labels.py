@@ -1,0 +1,36 @@
+"""Every label and annotation key, ours and those of others that we read."""
+
+from __future__ import annotations
+
+PREFIX = "metaflow.org/"
+
+# Labels of Metaflow workloads and their pods; the full values are in annotations of the same keys.
+FLOW = f"{PREFIX}flow"
+RUN_ID = f"{PREFIX}run-id"
+STEP = f"{PREFIX}step"
+TASK_ID = f"{PREFIX}task-id"
+ATTEMPT = f"{PREFIX}attempt"
+RESTART = f"{PREFIX}restart"
+USER = f"{PREFIX}user"
+
+# Annotations.
+SUBMISSION = f"{PREFIX}submission"  # random per submitting process: tells our own lost create from somebody else's object
+WORLD_SIZE = f"{PREFIX}world-size"
+
+APP_NAME = "app.kubernetes.io/name"
+APP_INSTANCE = "app.kubernetes.io/instance"
+APP_COMPONENT = "app.kubernetes.io/component"
+APP_PART_OF = "app.kubernetes.io/part-of"
+APP_MANAGED_BY = "app.kubernetes.io/managed-by"
+MANAGED_BY = "metaflow-kubernetes-ext"
+
+# Set by the JobSet controller on Jobs and pods.
+JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
+JOBSET_GROUP = "jobset.sigs.k8s.io/replicatedjob-name"
+JOBSET_GROUP_REPLICAS = "jobset.sigs.k8s.io/replicatedjob-replicas"
+JOBSET_JOB_INDEX = "jobset.sigs.k8s.io/job-index"
+JOBSET_RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
+
+# Set by the Job controller on pods.
+JOB_NAME = "batch.kubernetes.io/job-name"
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
