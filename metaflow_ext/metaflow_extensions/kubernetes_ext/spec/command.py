@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from typing import Sequence
+from collections.abc import Sequence
 
 
 def quoted(words: Sequence[str]) -> str:
     """The words as one POSIX shell command that runs exactly them."""
-    return " ".join(shlex.quote(word) for word in words)
+    return shlex.join(words)
 
 
 def bash(script: str) -> tuple[str, ...]:

@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Iterable, Mapping
 
 from ..errors import InvalidSpec
 
+# Linux (MAX_ARG_STRLEN) lets no single argument or "name=value" of a new process be longer, its end mark included.
+MAX_STRING_BYTES = 128 * 1024 - 1
+
 _NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*\Z")
+# https://kubernetes.io/docs/concepts/workloads/pods/downward-api/
+_FIELD_PATH = re.compile(
+    r"(metadata\.(name|namespace|uid|(labels|annotations)\['[^']+'\])"
+    r"|spec\.(nodeName|serviceAccountName)|status\.(hostIPs?|podIPs?))\Z"
+)
+
+
+def utf8_size(text: object, what: str) -> int:
+    """Bytes of `text`; InvalidSpec unless it is a string that UTF-8, and so the API server, can hold."""
+    if not isinstance(text, str):
+        raise InvalidSpec(f"{what} must be text, not {text!r}.")
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        raise InvalidSpec(f"{what} holds half of a surrogate pair, which is not valid Unicode.") from None
+
+
+def require_text(text: object, what: str, extra_bytes: int = 0) -> None:
+    """InvalidSpec unless `text` can be handed to a process: Unicode text without NUL, short enough for Linux."""
+    size = utf8_size(text, what) + extra_bytes
+    if "\0" in str(text):
+        raise InvalidSpec(f"{what} holds a NUL byte, which no process can get.")
+    if size > MAX_STRING_BYTES:
+        raise InvalidSpec(f"{what} has {size} bytes; Linux starts no process with one of over {MAX_STRING_BYTES}.")
 
 
 @dataclass(frozen=True)
@@ -20,12 +47,17 @@ class EnvVar:
     field_path: str | None = None
 
     def __post_init__(self) -> None:
-        if not _NAME.match(self.name):
-            raise InvalidSpec(f"{self.name!r} can't be the name of an environment variable in Kubernetes.")
+        if not isinstance(self.name, str) or not _NAME.match(self.name) or self.name == "." or self.name.startswith(".."):
+            raise InvalidSpec(
+                f"{self.name!r} can't be the name of an environment variable in Kubernetes: letters, digits, '_', '-' or '.', "
+                "no digit first."
+            )
         if (self.value is None) == (self.field_path is None):
             raise InvalidSpec(f"Environment variable {self.name} needs a value or a field of the pod, one of them.")
-        if self.value is not None and "\0" in self.value:
-            raise InvalidSpec(f"The value of environment variable {self.name} holds a NUL byte, which no process can get.")
+        if self.value is not None:
+            require_text(self.value, f"The value of environment variable {self.name}", extra_bytes=len(self.name) + 1)
+        if self.field_path is not None and not _FIELD_PATH.match(self.field_path):
+            raise InvalidSpec(f"Environment variable {self.name}: {self.field_path!r} is not a field of a pod that it can get.")
 
 
 def literals(values: Mapping[str, object]) -> tuple[EnvVar, ...]:

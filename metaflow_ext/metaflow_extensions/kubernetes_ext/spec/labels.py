@@ -24,6 +24,12 @@ APP_PART_OF = "app.kubernetes.io/part-of"
 APP_MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGED_BY = "metaflow-kubernetes-ext"
 
+# Kueue's, for the top object only: on Jobs or pods of a JobSet they would be queued a second time.
+KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+KUEUE_PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
+KUEUE_MAX_EXECUTION_SECONDS = "kueue.x-k8s.io/max-exec-time-seconds"
+TOP_OBJECT_ONLY = frozenset({KUEUE_QUEUE, KUEUE_PRIORITY_CLASS, KUEUE_MAX_EXECUTION_SECONDS})
+
 # Set by the JobSet controller on Jobs and pods.
 JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
 JOBSET_GROUP = "jobset.sigs.k8s.io/replicatedjob-name"

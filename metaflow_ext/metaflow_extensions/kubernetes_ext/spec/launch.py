@@ -6,12 +6,12 @@ one group per role. Nothing here does I/O or reads the environment.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Mapping
 
 from ..errors import InvalidSpec
 from . import names
-from .environment import EnvVar
+from .environment import EnvVar, require_text, utf8_size
 from .placement import Placement
 from .resources import Resources
 from .storage import Storage
@@ -19,10 +19,13 @@ from .storage import Storage
 CONTROL = "control"
 WORKER = "worker"
 
+_MAX_SECONDS = 2**31 - 1
+_MAX_ANNOTATIONS_BYTES = 256 * 1024  # of one object, keys included
+
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerSpec:
-    """One container: the program of every rank of a group."""
+    """One container: the program of every rank of a group. `command` is literal, as `env` is: Kubernetes expands nothing."""
 
     name: str
     image: str
@@ -32,19 +35,28 @@ class ContainerSpec:
     resources: Resources = field(default_factory=Resources)
     ports: tuple[int, ...] = ()
     image_pull_policy: str | None = None
-    security_context: Mapping[str, object] | None = None  # camelCase, as in a pod
+    security_context: Mapping[str, object] | None = None  # camelCase, as in a container
 
     def __post_init__(self) -> None:
         names.require_dns_label(self.name, "container name")
-        if not self.image:
-            raise InvalidSpec(f"Container {self.name} has no image.")
-        if not self.command:
-            raise InvalidSpec(f"Container {self.name} has no command.")
+        if not self.image or self.image != self.image.strip():
+            raise InvalidSpec(f"Container {self.name} has no image, or one with blanks around it: {self.image!r}.")
+        if not self.command or isinstance(self.command, str):
+            raise InvalidSpec(f"Container {self.name} has no command, or one that isn't a sequence of words.")
+        for word in self.command:
+            require_text(word, f"A word of the command of container {self.name}")
+        seen: set[str] = set()
+        for variable in self.env:
+            if variable.name in seen:
+                raise InvalidSpec(f"Container {self.name} has two environment variables {variable.name}.")
+            seen.add(variable.name)
+        for secret in self.env_from_secrets:
+            names.require_dns_subdomain(secret, "secret")
         if self.image_pull_policy not in (None, "Always", "IfNotPresent", "Never"):
             raise InvalidSpec(f"image_pull_policy is Always, IfNotPresent or Never, not {self.image_pull_policy!r}.")
         for port in self.ports:
-            if not 0 < port < 65536:
-                raise InvalidSpec(f"port is a number from 1 to 65535, not {port}.")
+            if not _is_whole(port) or not 0 < port < 65536:
+                raise InvalidSpec(f"port is a number from 1 to 65535, not {port!r}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,21 +68,24 @@ class Group:
     container: ContainerSpec
     placement: Placement = field(default_factory=Placement)
     storage: Storage = field(default_factory=Storage)
-    labels: Mapping[str, str] = field(default_factory=dict)  # of its pods, beside the workload's own
+    labels: Mapping[str, str] = field(default_factory=dict)  # of its Job and pods, over the workload's own
     annotations: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names.require_dns_label(self.name, "group name")
-        if self.replicas < 1:
-            raise InvalidSpec(f"Group {self.name} has {self.replicas} replicas; it needs at least 1.")
+        if not _is_whole(self.replicas) or self.replicas < 1:
+            raise InvalidSpec(f"Group {self.name} has {self.replicas!r} replicas; it needs a whole number, at least 1.")
+        _require_metadata(f"group {self.name}", self.labels, self.annotations)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchSpec:
     """A workload: what is posted is built from this alone.
 
-    `name` is the workload's name in the cluster (DNS label, at most `names.MAX_WORKLOAD_NAME`). Times are seconds.
-    `deadline_seconds` limits every pod (spec.activeDeadlineSeconds), `ttl_seconds` how long a finished workload stays.
+    `name` is the workload's name in the cluster (a DNS label; `names.MAX_WORKLOAD_NAME` characters are safe for control and
+    workers up to 1,000 ranks). Times are seconds. `deadline_seconds` limits every pod (spec.activeDeadlineSeconds),
+    `ttl_seconds` how long a finished workload stays (None: until someone deletes it), `grace_seconds` is what a rank has
+    between SIGTERM and SIGKILL. Labels and annotations are also its Jobs' and pods', except `labels.TOP_OBJECT_ONLY`.
     """
 
     name: str
@@ -86,27 +101,43 @@ class LaunchSpec:
     grace_seconds: int = 30
 
     def __post_init__(self) -> None:
-        names.require_workload_name(self.name, [(group.name, group.replicas) for group in self.groups])
-        names.require_dns_label(self.namespace, "namespace")
         if not self.groups:
             raise InvalidSpec(f"Workload {self.name} has no groups.")
         if len({group.name for group in self.groups}) != len(self.groups):
             raise InvalidSpec(f"Workload {self.name} has two groups of the same name.")
+        names.require_workload_name(self.name, [(group.name, group.replicas) for group in self.groups])
+        names.require_dns_label(self.namespace, "namespace")
+        if self.service_account is not None:
+            names.require_dns_subdomain(self.service_account, "service account")
+        for secret in self.image_pull_secrets:
+            names.require_dns_subdomain(secret, "image pull secret")
         for what, seconds, least in (
             ("deadline", self.deadline_seconds, 1),
             ("time to live", self.ttl_seconds, 0),
             ("grace period", self.grace_seconds, 0),
         ):
-            if seconds is not None and seconds < least:
-                raise InvalidSpec(f"The {what} of workload {self.name} is {seconds} s; it must be at least {least} s.")
-        for where, labels in (("workload", self.labels), *((f"group {g.name}", g.labels) for g in self.groups)):
-            for key, value in labels.items():
-                names.require_label(key, value, where)
-        for annotations in (self.annotations, *(g.annotations for g in self.groups)):
-            for key in annotations:
-                names.require_label_key(key, "annotation")
+            if seconds is not None and (not _is_whole(seconds) or not least <= seconds <= _MAX_SECONDS):
+                raise InvalidSpec(
+                    f"The {what} of workload {self.name} is {seconds!r} s; it is a whole number, at least {least}."
+                )
+        _require_metadata("workload", self.labels, self.annotations)
 
     @property
     def world_size(self) -> int:
         """Number of ranks of the whole gang."""
         return sum(group.replicas for group in self.groups)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _require_metadata(where: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> None:
+    for key, value in labels.items():
+        names.require_label(key, value, where)
+    size = 0
+    for key, value in annotations.items():
+        names.require_label_key(key, f"{where}: annotation")
+        size += len(key) + utf8_size(value, f"{where}: annotation {key}")
+    if size > _MAX_ANNOTATIONS_BYTES:
+        raise InvalidSpec(f"{where}: its annotations have {size} bytes; Kubernetes takes {_MAX_ANNOTATIONS_BYTES}.")

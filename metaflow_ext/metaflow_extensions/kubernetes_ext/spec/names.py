@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Iterable, Sequence
 
 from ..errors import InvalidSpec
 
@@ -18,6 +18,7 @@ MAX_WORKLOAD_NAME = 44
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?\Z")
+_DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
 
 
@@ -32,10 +33,13 @@ class TaskIds:
     size: int = 1
 
     def __post_init__(self) -> None:
+        if not self.control or TaskIds.parse(self.control)[1] != 0:
+            raise InvalidSpec(f"{self.control!r} can't be the task id of a control: it is empty, or a worker's.")
         if self.size < 1:
             raise InvalidSpec(f"A gang has at least one rank, not {self.size}.")
 
     def of_rank(self, rank: int) -> str:
+        """InvalidSpec where the gang has no such rank."""
         if not 0 <= rank < self.size:
             raise InvalidSpec(f"Rank {rank} is not in a gang of {self.size}.")
         return self.control if rank == 0 else f"{self.control}-worker-{rank - 1}"
@@ -47,13 +51,15 @@ class TaskIds:
     @staticmethod
     def parse(task_id: str) -> tuple[str, int]:
         """(control's task id, rank). An id without `-worker-<i>` is control's."""
-        match = re.fullmatch(r"(.+)-worker-([0-9]+)", task_id)
+        match = re.fullmatch(r"(.+)-worker-(0|[1-9][0-9]*)", task_id, re.DOTALL)
         return (match.group(1), int(match.group(2)) + 1) if match else (task_id, 0)
 
 
 def digest(parts: Iterable[str], length: int = 8) -> str:
     """The same parts give the same `length` hexadecimal digits, in every process and release."""
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:length]
+    # Each with its length, so that ("a", "b") and ("a\0b",) differ; any Python string has a digest.
+    text = "".join(f"{len(part)}:{part}" for part in parts)
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:length]
 
 
 def slug(text: str, length: int) -> str:
@@ -69,6 +75,14 @@ def workload_name(flow: str, step: str, identity: Sequence[str]) -> str:
     return f"{readable}-{digest((flow, step, *identity), 10)}"
 
 
+def container_name(step: str) -> str:
+    """A DNS label for the container of a step: its name with '-' for '_' as in core Metaflow, made valid where that is not."""
+    plain = step.replace("_", "-")
+    if _DNS_LABEL.match(plain):
+        return plain
+    return "-".join(filter(None, (slug(step, MAX_LABEL - 9), digest((step,)))))
+
+
 def label_value(text: str) -> str:
     """`text` where it is a valid label value; else its valid characters, cut, and a digest, so that values stay apart."""
     if text == "" or _LABEL_NAME.match(text):
@@ -77,8 +91,14 @@ def label_value(text: str) -> str:
     return "-".join(filter(None, (readable, digest((text,)))))
 
 
+def is_dns_label(name: str) -> bool:
+    """Whether `name` is a DNS label (RFC 1123): what containers, namespaces and volumes are called."""
+    return _DNS_LABEL.match(name) is not None
+
+
 def require_dns_label(name: str, what: str) -> None:
-    if not _DNS_LABEL.match(name):
+    """InvalidSpec unless `name` is a DNS label (RFC 1123), as container and namespace names are."""
+    if not is_dns_label(name):
         raise InvalidSpec(
             f"{what} {name!r} is not valid in Kubernetes: lower-case letters, digits and '-', "
             f"a letter or digit at both ends, at most {MAX_LABEL} characters."
@@ -86,7 +106,8 @@ def require_dns_label(name: str, what: str) -> None:
 
 
 def require_dns_subdomain(name: str, what: str) -> None:
-    if len(name) > 253 or not all(_DNS_LABEL.match(part) for part in name.split(".")):
+    """InvalidSpec unless `name` is a DNS subdomain (RFC 1123), as most objects' names are."""
+    if len(name) > 253 or not _DNS_SUBDOMAIN.match(name):
         raise InvalidSpec(
             f"{what} {name!r} is not valid in Kubernetes: lower-case letters, digits, '-' and '.', at most 253 characters."
         )
@@ -100,20 +121,28 @@ def require_workload_name(name: str, groups: Sequence[tuple[str, int]]) -> None:
             f"at most {MAX_LABEL} characters."
         )
     for group, replicas in groups:
-        longest = f"{name}-{group}-0-{replicas - 1}"
-        if len(longest) > MAX_LABEL - 6:  # the pod's own name adds "-xxxxx"
-            raise InvalidSpec(f"Workload name {name!r} is too long: its pod {longest}-xxxxx has over {MAX_LABEL} characters.")
+        longest = f"{name}-{group}-0-{replicas - 1}-xxxxx"  # JobSet's webhook asks this of every pod's name
+        if len(longest) > MAX_LABEL:
+            raise InvalidSpec(
+                f"Workload name {name!r} is too long: the name of its pod {longest} has {len(longest)} characters, "
+                f"{MAX_LABEL} is the limit."
+            )
 
 
 def require_label_key(key: str, what: str) -> None:
+    """InvalidSpec unless `key` is a qualified name: of a label, an annotation or a resource."""
     prefix, _, name = key.rpartition("/")
     if not _LABEL_NAME.match(name) or ("/" in key and not prefix):
-        raise InvalidSpec(f"{what} key {key!r} is not valid in Kubernetes: [prefix/]name, name of at most {MAX_LABEL} letters, digits, '-', '_', '.'.")
+        raise InvalidSpec(
+            f"{what} key {key!r} is not valid in Kubernetes: [prefix/]name, name of at most {MAX_LABEL} letters, digits, "
+            "'-', '_', '.', a letter or digit at both ends."
+        )
     if prefix:
         require_dns_subdomain(prefix, f"the prefix of {what} key")
 
 
 def require_label(key: str, value: str, where: str) -> None:
+    """InvalidSpec unless both the key and the value of a label are valid."""
     require_label_key(key, f"{where}: label")
     if not isinstance(value, str) or (value != "" and not _LABEL_NAME.match(value)):
         raise InvalidSpec(

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Mapping
+from typing import Any
 
 from ..errors import InvalidSpec
 from . import names
 
-_TOLERATION_KEYS = {"key", "operator", "value", "effect", "tolerationSeconds"}
+_TOLERATION_KEYS = ("key", "operator", "value", "effect", "tolerationSeconds")
+_OPERATORS = ("Equal", "Exists", "Lt", "Gt")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def toleration(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """A core/v1 Toleration from either spelling of its fields (`toleration_seconds` is core Metaflow's); None leaves one out."""
+    renamed = {"tolerationSeconds" if key == "toleration_seconds" else key: value for key, value in attributes.items()}
+    return {key: value for key, value in renamed.items() if value is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,11 +30,28 @@ class Placement:
     def __post_init__(self) -> None:
         for key, value in self.node_selector.items():
             names.require_label(key, value, "node_selector")
-        for toleration in self.tolerations:
-            unknown = sorted(set(toleration) - _TOLERATION_KEYS)
-            if unknown:
-                raise InvalidSpec(
-                    f"A toleration has no field {', '.join(unknown)}; it has {', '.join(sorted(_TOLERATION_KEYS))}."
-                )
-            if toleration.get("operator") not in (None, "", "Equal", "Exists"):
-                raise InvalidSpec(f"The operator of a toleration is Equal or Exists, not {toleration['operator']!r}.")
+        for item in self.tolerations:
+            _require_toleration(item)
+
+
+def _require_toleration(item: Mapping[str, Any]) -> None:
+    """Kubernetes' own rules (pkg/apis/core/validation ValidateTolerations), said before anything is sent."""
+    unknown = sorted(set(item) - set(_TOLERATION_KEYS))
+    if unknown:
+        raise InvalidSpec(f"A toleration has no field {', '.join(unknown)}; it has {', '.join(_TOLERATION_KEYS)}.")
+    key, operator, value, effect = (item.get(name) or "" for name in _TOLERATION_KEYS[:4])
+    seconds = item.get("tolerationSeconds")
+    if operator and operator not in _OPERATORS:
+        raise InvalidSpec(f"The operator of a toleration is one of {', '.join(_OPERATORS)}, not {operator!r}.")
+    if effect and effect not in _EFFECTS:
+        raise InvalidSpec(f"The effect of a toleration is one of {', '.join(_EFFECTS)}, not {effect!r}.")
+    if not key and operator != "Exists":
+        raise InvalidSpec("A toleration without a key needs the operator Exists.")
+    if operator == "Exists" and value:
+        raise InvalidSpec(f"A toleration with the operator Exists has no value, not {value!r}.")
+    if seconds is not None and effect != "NoExecute":
+        raise InvalidSpec("A toleration with tolerationSeconds needs the effect NoExecute.")
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int)):
+        raise InvalidSpec(f"tolerationSeconds is a whole number, not {seconds!r}.")
+    if key:
+        names.require_label(key, value, "toleration")

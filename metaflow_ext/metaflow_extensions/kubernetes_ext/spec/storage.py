@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import posixpath
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Mapping
 
 from ..errors import InvalidSpec
 from . import names
-from .resources import amount
+from .quantities import amount
+
+SHARED_MEMORY_PATH = "/dev/shm"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,20 +19,26 @@ class Storage:
 
     shared_memory: str | None = None  # size of /dev/shm
     tmpfs_path: str | None = None  # mount path of a memory volume, None for no such volume
-    tmpfs_size: str | None = None
+    tmpfs_size: str | None = None  # None: as large as the container's memory limit, or as the node's memory
     claims: Mapping[str, str] = field(default_factory=dict)  # PersistentVolumeClaim -> mount path
 
     def __post_init__(self) -> None:
         for size in (self.shared_memory, self.tmpfs_size):
-            if size is not None and amount(size) <= 0:
-                raise InvalidSpec(f"The size of a memory volume must be greater than 0, not {size}.")
-        paths = [path for path in (self.tmpfs_path, *self.claims.values()) if path is not None]
-        if self.shared_memory:
-            paths.append("/dev/shm")
-        for path in paths:
-            if not path.startswith("/") or ":" in path:
-                raise InvalidSpec(f"A mount path is absolute and has no colon, not {path!r}.")
-        if len(set(paths)) != len(paths):
-            raise InvalidSpec(f"Two volumes are mounted at the same path: {', '.join(sorted(paths))}.")
+            if size is not None and amount(size) < 1:
+                raise InvalidSpec(f"The size of a memory volume must be at least one byte, not {size}.")
+        if self.tmpfs_size is not None and self.tmpfs_path is None:
+            raise InvalidSpec("A tmpfs has a size but no path to be mounted at.")
         for claim in self.claims:
             names.require_dns_subdomain(claim, "persistent volume claim")
+        paths = self.mount_paths
+        for path in paths:
+            if not path.startswith("/") or ":" in path or posixpath.normpath(path) in ("/", "//"):
+                raise InvalidSpec(f"A mount path is absolute, has no colon and is not '/'; {path!r} is not one.")
+        if len({posixpath.normpath(path) for path in paths}) != len(paths):
+            raise InvalidSpec(f"Two volumes are mounted at the same path: {', '.join(sorted(paths))}.")
+
+    @property
+    def mount_paths(self) -> tuple[str, ...]:
+        """Every path something is mounted at."""
+        own = (self.tmpfs_path, SHARED_MEMORY_PATH if self.shared_memory is not None else None)
+        return (*(path for path in own if path is not None), *self.claims.values())

@@ -1,0 +1,138 @@
+"""The one pod template of all kinds of workload.
+
+Every literal reaches the program as it is in the spec: Kubernetes' own `$(VAR)` expansion is escaped here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..spec import labels, names
+from ..spec.environment import EnvVar
+from ..spec.launch import ContainerSpec, Group, LaunchSpec
+from ..spec.resources import Resources
+from ..spec.storage import SHARED_MEMORY_PATH, Storage
+
+Manifest = dict[str, Any]
+
+# The volume names of core Metaflow's manifests, which admission policies of its users may know.
+_TMPFS_VOLUME = "tmpfs-ephemeral-volume"
+_SHARED_MEMORY_VOLUME = "dhsm"
+
+# What the kubelet's expansion would change: "$$", "$(" and, in releases that read bytes, "$" before a non-ASCII character.
+_EXPANDED = re.compile(r"\$\$+|\$(?=\(|[^\x00-\x7f])")
+
+
+def escaped(text: str) -> str:
+    """`text` so that the kubelet's expansion of `$(VAR)` in env, command and args gives back `text` itself.
+
+    Source: k8s.io/kubernetes/third_party/forked/golang/expansion, where "$$" stands for "$".
+    """
+    return _EXPANDED.sub(lambda match: match.group() * 2, text)
+
+
+def metadata(spec: LaunchSpec, group: Group | None = None) -> Manifest:
+    """Labels and annotations: of the top object, or of the Job and the pods of `group` (without `labels.TOP_OBJECT_ONLY`)."""
+    if group is None:
+        return _present(labels=dict(spec.labels), annotations=dict(spec.annotations))
+    inherited = {key: value for key, value in spec.labels.items() if key not in labels.TOP_OBJECT_ONLY}
+    return _present(labels={**inherited, **group.labels}, annotations={**spec.annotations, **group.annotations})
+
+
+def pod_template(spec: LaunchSpec, group: Group) -> Manifest:
+    """A core/v1 PodTemplateSpec: the pod of every rank of `group`."""
+    pod = _present(
+        restartPolicy="Never",  # a rank that ends has ended: retries are Metaflow's
+        terminationGracePeriodSeconds=spec.grace_seconds,
+        activeDeadlineSeconds=spec.deadline_seconds,  # on the pod: a Job's deadline deletes its pods, and the evidence
+        serviceAccountName=spec.service_account,
+        automountServiceAccountToken=spec.automount_service_account_token,
+        imagePullSecrets=[{"name": secret} for secret in spec.image_pull_secrets],
+        nodeSelector=dict(group.placement.node_selector),
+        tolerations=[dict(toleration) for toleration in group.placement.tolerations],
+        containers=[_container(group.container, group.storage)],
+        volumes=_volumes(group.storage),
+    )
+    return {**_present(metadata=metadata(spec, group)), "spec": pod}
+
+
+def _container(container: ContainerSpec, storage: Storage) -> Manifest:
+    return _present(
+        name=container.name,
+        image=container.image,
+        imagePullPolicy=container.image_pull_policy,
+        command=[escaped(word) for word in container.command],
+        env=[_env(variable) for variable in container.env],
+        envFrom=[{"secretRef": {"name": secret}} for secret in container.env_from_secrets],
+        ports=[{"containerPort": port} for port in container.ports],
+        resources=_resources(container.resources),
+        volumeMounts=_volume_mounts(storage),
+        securityContext=dict(container.security_context or {}),
+        terminationMessagePolicy="FallbackToLogsOnError",
+    )
+
+
+def _env(variable: EnvVar) -> Manifest:
+    if variable.field_path is not None:
+        return {"name": variable.name, "valueFrom": {"fieldRef": {"fieldPath": variable.field_path}}}
+    return {"name": variable.name, "value": escaped(variable.value or "")}
+
+
+def _resources(resources: Resources) -> Manifest:
+    """QoS Burstable has requests only, Guaranteed the same limits; devices are limits, extended resources both."""
+    sizes = _present(cpu=resources.cpu, memory=resources.memory)
+    if resources.disk is not None:
+        sizes["ephemeral-storage"] = resources.disk
+    extended = {name: str(quantity) for name, quantity in resources.extended.items()}
+    gpu = {} if resources.gpu is None else {resources.gpu_resource: str(resources.gpu)}
+    limits = sizes if resources.limits_equal_requests else {}
+    return _present(requests={**sizes, **extended}, limits={**limits, **extended, **gpu})
+
+
+def _volumes(storage: Storage) -> list[Manifest]:
+    return [
+        *(_memory_volume(name, size) for name, _, size in _memory(storage)),
+        *(
+            {"name": claim_volume_name(claim), "persistentVolumeClaim": {"claimName": claim}}
+            for claim in storage.claims
+        ),
+    ]  # fmt: skip
+
+
+def _volume_mounts(storage: Storage) -> list[Manifest]:
+    return [
+        *({"name": name, "mountPath": path} for name, path, _ in _memory(storage)),
+        *({"name": claim_volume_name(claim), "mountPath": path} for claim, path in storage.claims.items()),
+    ]
+
+
+def _memory(storage: Storage) -> list[tuple[str, str, str | None]]:
+    """(volume name, mount path, size) of every memory volume."""
+    found: list[tuple[str, str, str | None]] = []
+    if storage.tmpfs_path is not None:
+        found.append((_TMPFS_VOLUME, storage.tmpfs_path, storage.tmpfs_size))
+    if storage.shared_memory is not None:
+        found.append((_SHARED_MEMORY_VOLUME, SHARED_MEMORY_PATH, storage.shared_memory))
+    return found
+
+
+def _memory_volume(name: str, size: str | None) -> Manifest:
+    return {"name": name, "emptyDir": {"medium": "Memory", **_present(sizeLimit=size)}}
+
+
+def claim_volume_name(claim: str) -> str:
+    """The claim's own name as in core Metaflow, where it can be a volume's: a claim's may have dots and 253 characters."""
+    if names.is_dns_label(claim) and claim not in (_TMPFS_VOLUME, _SHARED_MEMORY_VOLUME):
+        return claim
+    return f"{names.slug(claim, names.MAX_LABEL - 9)}-{names.digest((claim,))}"
+
+
+def _present(**fields: Any) -> Manifest:
+    """The fields that say something: not None, and no empty list or mapping."""
+    return {
+        name: value
+        for name, value in fields.items()
+        if value is not None and not (isinstance(value, (list, Mapping)) and not value)
+    }
