@@ -1,0 +1,1 @@
+"""`python flow.py kubernetes ...`: click commands that compute, then print."""

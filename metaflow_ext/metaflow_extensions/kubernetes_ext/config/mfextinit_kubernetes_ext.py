@@ -1,0 +1,9 @@
+"""Metaflow's extension point for settings: each is read from METAFLOW_<NAME> or the configuration file (docs/settings.md)."""
+
+from metaflow.metaflow_config_funcs import from_conf
+
+# Which ranks' logs are shown while a gang runs: control, all, none, or a list of ranks such as 0,3.
+KUBERNETES_LOGS = from_conf("KUBERNETES_LOGS", "control")
+
+# Seconds between SIGTERM and SIGKILL when a pod is stopped.
+KUBERNETES_GRACE_PERIOD_SECONDS = from_conf("KUBERNETES_GRACE_PERIOD_SECONDS", 30)

@@ -1,0 +1,81 @@
+"""The attributes of @kubernetes: core's, in core's meaning, and ours, which all default to None.
+
+One row an attribute says how it travels on the command line of `kubernetes step`; nothing else lists them.
+"""
+
+from typing import Any, Dict
+
+# How an attribute travels: as text, as JSON, as repeated key=value pairs, repeated, or as a bare flag.
+TEXT, JSON, PAIRS, REPEATED, FLAG = "text", "json", "pairs", "repeated", "flag"
+
+CORE: Dict[str, str] = {
+    "cpu": TEXT,
+    "memory": TEXT,
+    "disk": TEXT,
+    "image": TEXT,
+    "image_pull_policy": TEXT,
+    "image_pull_secrets": JSON,
+    "service_account": TEXT,
+    "secrets": REPEATED,
+    "node_selector": PAIRS,
+    "namespace": TEXT,
+    "gpu": TEXT,
+    "gpu_vendor": TEXT,
+    "tolerations": JSON,
+    "labels": JSON,
+    "annotations": JSON,
+    "use_tmpfs": FLAG,
+    "tmpfs_tempdir": FLAG,
+    "tmpfs_size": TEXT,
+    "tmpfs_path": TEXT,
+    "persistent_volume_claims": JSON,
+    "shared_memory": TEXT,
+    "port": TEXT,
+    "executable": TEXT,
+    "qos": TEXT,
+    "extended_resources": JSON,
+    "security_context": JSON,
+}
+
+OURS: Dict[str, str] = {
+    "logs": TEXT,
+    "grace_period": TEXT,
+}
+
+# On the command line --namespace is Metaflow's own.
+OPTION_NAMES = {"namespace": "k8s_namespace"}
+
+
+def defaults(core_defaults: Dict[str, Any]) -> Dict[str, Any]:
+    """Core's defaults and ours."""
+    return dict(core_defaults, **{name: None for name in OURS})
+
+
+def option_name(attribute: str) -> str:
+    return OPTION_NAMES.get(attribute, attribute)
+
+
+def command_options(attributes: Dict[str, Any]) -> Dict[str, Any]:
+    """Attributes as options of `kubernetes step`, in the forms core's runtime writes on a command line."""
+    import json
+
+    options: Dict[str, Any] = {}
+    for name, form in {**CORE, **OURS}.items():
+        if name not in attributes:
+            continue
+        value = attributes[name]
+        if form == JSON:
+            value = None if value is None else json.dumps(value)
+        elif form == PAIRS and value:
+            value = ["=".join([key, str(text)]) if text else key for key, text in value.items()]
+        elif form == REPEATED and isinstance(value, str):
+            value = [part for part in value.split(",") if part]
+        elif form == FLAG:
+            value = is_true(value)
+        options[option_name(name)] = value
+    return options
+
+
+def is_true(value: Any) -> bool:
+    """`--with kubernetes:use_tmpfs=false` arrives as text."""
+    return value.strip().lower() not in ("", "0", "false", "no", "none") if isinstance(value, str) else bool(value)

@@ -1,0 +1,205 @@
+"""@kubernetes: core's decorator with our launch path. Its attributes and their values stay core's, since the compilers
+for Argo and Airflow read them; tasks that core, Argo or Airflow launched run core's own hooks."""
+
+import importlib.util
+import os
+import sys
+import time
+from datetime import datetime, timezone
+from typing import Any, Dict, List, Optional
+
+from metaflow import current
+from metaflow.metadata_provider.util import sync_local_metadata_to_datastore
+from metaflow.metaflow_config import DATASTORE_LOCAL_DIR
+from metaflow.plugins.kubernetes.kubernetes_decorator import KubernetesDecorator as CoreKubernetesDecorator
+from metaflow.plugins.timeout_decorator import get_run_time_limit_for_task
+from metaflow.sidecar import Sidecar
+from metaflow.unbounded_foreach import UBF_CONTROL
+
+from ..spec.names import TaskIds
+from . import attributes as attribute_table
+from . import current_gang, gang_environment, gang_record, num_parallel, step_check, task_metadata
+from .host_errors import KubernetesError
+from .shared_files import is_shared
+
+
+class KubernetesDecorator(CoreKubernetesDecorator):  # type: ignore[misc]
+    __doc__ = (CoreKubernetesDecorator.__doc__ or "") + """
+    logs : str, optional, default None
+        Which ranks of a @parallel step are shown in the terminal while they run: "control", "all", "none" or ranks
+        such as "0,3". Failed ranks are shown at the end in any case. Default METAFLOW_KUBERNETES_LOGS, "control".
+    grace_period : int, optional, default None
+        Seconds between SIGTERM and SIGKILL when the pods are stopped. Default METAFLOW_KUBERNETES_GRACE_PERIOD_SECONDS, 30.
+    """
+
+    defaults = attribute_table.defaults(CoreKubernetesDecorator.defaults)
+    _is_checked = False  # once a process: is there a cluster that can run this flow?
+
+    def init(self) -> None:  # core calls it only where the class itself defines it
+        super().init()
+
+    # -- the launching process, and every other before it knows better
+
+    def step_init(
+        self, flow: Any, graph: Any, step: str, decos: Any, environment: Any, flow_datastore: Any, logger: Any
+    ) -> None:
+        self.logger = logger
+        self.environment = environment
+        self.step = step
+        self.flow_datastore = flow_datastore
+        self.is_parallel = any(getattr(deco, "IS_PARALLEL", False) for deco in decos)
+        self.has_catch = any(deco.name == "catch" for deco in decos)
+        step_check.require_datastore(flow_datastore.TYPE, is_shared())
+        step_check.require_one_engine(step, decos)
+        self.run_time_limit = get_run_time_limit_for_task(decos)
+        step_check.require_run_time_limit(step, self.run_time_limit)
+        step_check.merge_resources(self.attributes, self.defaults, decos)
+        step_check.check_attributes(step, self.attributes)
+        if self.is_parallel:
+            num_parallel.check_literal(graph, step)
+        current_gang.attach(flow_datastore)
+
+    def package_init(self, flow: Any, step_name: str, environment: Any) -> None:
+        if importlib.util.find_spec("kubernetes") is None:  # importing it here would cost every run 0.3 s
+            raise KubernetesError(
+                "The Python package 'kubernetes' is not installed. Install it: %s -m pip install kubernetes" % sys.executable
+            )
+
+    def runtime_init(self, flow: Any, graph: Any, package: Any, run_id: str) -> None:
+        super().runtime_init(flow, graph, package, run_id)
+        if not KubernetesDecorator._is_checked:
+            from .preflight import check_cluster
+
+            KubernetesDecorator._is_checked = True
+            check_cluster(graph)
+
+    def runtime_step_cli(self, cli_args: Any, retry_count: int, max_user_code_retries: int, ubf_context: Any) -> None:
+        if self.is_parallel:
+            num_parallel.require_started_in_parallel(ubf_context, self.step)
+            if ubf_context == UBF_CONTROL:
+                num_parallel.require_num_parallel(cli_args.task.ubf_iter.num_parallel, self.step)
+        if retry_count > max_user_code_retries:
+            return  # @catch's fallback runs locally
+        cli_args.commands = ["kubernetes", "step"]
+        cli_args.command_args.extend([self.package_metadata, self.package_sha, self.package_url])
+        cli_args.command_options.update(attribute_table.command_options(self.attributes))
+        cli_args.command_options["run-time-limit"] = self.run_time_limit
+        cli_args.command_options["hostname-resolution-timeout"] = self.attributes["hostname_resolution_timeout"]
+        cli_args.entrypoint[0] = sys.executable
+
+    # -- the task
+
+    def task_pre_step(
+        self,
+        step_name: str,
+        task_datastore: Any,
+        metadata: Any,
+        run_id: str,
+        task_id: str,
+        flow: Any,
+        graph: Any,
+        retry_count: int,
+        max_retries: int,
+        ubf_context: Any,
+        inputs: Any,
+    ) -> None:
+        if not gang_environment.is_ours():
+            if "METAFLOW_KUBERNETES_WORKLOAD" in os.environ or not self.is_parallel:
+                super().task_pre_step(
+                    step_name, task_datastore, metadata, run_id, task_id, flow, graph,
+                    retry_count, max_retries, ubf_context, inputs,
+                )  # fmt: skip
+            return
+        self.metadata = metadata
+        self.task_datastore = task_datastore
+        if not attribute_table.is_true(self.attributes["tmpfs_tempdir"]):
+            current._update_env({"tempdir": self.attributes["tmpfs_path"]})
+        self._start_sidecars()
+        values: Dict[str, Any] = dict(task_metadata.of_pod())
+        self._beat: Optional[gang_record.Beat] = None
+        if hasattr(flow, "_parallel_ubf_iter"):
+            values.update(self._join_gang(flow, run_id, step_name, task_id, retry_count, ubf_context))
+        metadata.register_metadata(run_id, step_name, task_id, task_metadata.entries(values, retry_count))
+
+    def _join_gang(
+        self, flow: Any, run_id: str, step: str, task_id: str, attempt: int, ubf_context: Any
+    ) -> Dict[str, Any]:
+        """Become a rank: record ourselves, find control, tell core's runtime who belongs to the gang."""
+        self._ids = TaskIds(os.environ["MF_PARALLEL_CONTROL_TASK_ID"], int(os.environ["MF_WORLD_SIZE"]))
+        self._task_id = task_id
+        self._records = gang_record.Records(self.flow_datastore, run_id, step, attempt)
+        rank = gang_environment.rank()
+        role = "control" if ubf_context == UBF_CONTROL else "worker"
+        self._record: gang_record.Record = {
+            "rank": rank,
+            "role": role,
+            "pod": os.environ.get("METAFLOW_KUBERNETES_POD_NAME", ""),
+            "pod_uid": os.environ.get("METAFLOW_KUBERNETES_POD_ID", ""),
+            "node": os.environ.get("METAFLOW_KUBERNETES_NODE_NAME", ""),
+            "ip": os.environ.get("METAFLOW_KUBERNETES_POD_IP", ""),
+            "restarts": int(os.environ.get("METAFLOW_KUBERNETES_RESTART") or 0),
+            "started": _now(),
+            "finished": None,
+            "done": False,
+        }
+        self._records.write(task_id, self._record)
+        try:
+            gang_environment.set_up_task(float(self.attributes["hostname_resolution_timeout"]))
+        except TimeoutError as error:
+            raise KubernetesError(str(error)) from error
+        if ubf_context == UBF_CONTROL:
+            self._beat = gang_record.Beat(self._records, task_id, self._record)
+            flow._control_mapper_tasks = ["/".join((run_id, step, of_rank)) for of_rank in self._ids.all()]
+            flow._control_task_is_mapper_zero = True
+        return {"parallel-node-index": rank, "gang-rank": rank, "gang-role": role}
+
+    def task_post_step(
+        self, step_name: str, flow: Any, graph: Any, retry_count: int, max_user_code_retries: int
+    ) -> None:
+        if not gang_environment.is_ours() or self._beat is None:
+            return
+        try:
+            gang_record.wait_for_workers(
+                self._records, self._ids.all()[1:], self._record["pod_uid"], self._beat, float(self.run_time_limit)
+            )
+        except TimeoutError as error:
+            raise KubernetesError("The gang of step *%s* is not complete: %s." % (step_name, error)) from error
+
+    def task_finished(
+        self, step_name: str, flow: Any, graph: Any, is_task_ok: bool, retry_count: int, max_retries: int
+    ) -> None:
+        if not gang_environment.is_ours():
+            if "METAFLOW_KUBERNETES_WORKLOAD" in os.environ or not self.is_parallel:
+                super().task_finished(step_name, flow, graph, is_task_ok, retry_count, max_retries)
+            return
+        # There is no guarantee that task_pre_step ran to its end before this.
+        if hasattr(self, "metadata") and self.metadata.TYPE == "local" and not is_shared():
+            sync_local_metadata_to_datastore(DATASTORE_LOCAL_DIR, self.task_datastore)
+        if getattr(self, "_record", None) is not None:
+            self._leave_gang(is_task_ok)
+        for sidecar in getattr(self, "_sidecars", []):
+            sidecar.terminate()
+
+    def _leave_gang(self, is_task_ok: bool) -> None:
+        """State that we are done, after our DONE marker: what control's barrier waits for."""
+        self._record["finished"] = _now()
+        if self._beat is not None:
+            self._beat.stop()
+        elif is_task_ok:
+            self._record["control"] = gang_record.wait_for_live_control(
+                self._records, self._ids.control, float(self.run_time_limit)
+            )
+        self._record["done"] = bool(is_task_ok)
+        self._records.write(self._task_id, self._record)
+
+    def _start_sidecars(self) -> None:
+        self._sidecars: List[Any] = [Sidecar("save_logs_periodically")]
+        if not is_shared():
+            current._update_env({"spot_termination_notice": "/tmp/spot_termination_notice"})
+            self._sidecars.append(Sidecar("spot_termination_monitor"))
+        for sidecar in self._sidecars:
+            sidecar.start()
+
+
+def _now() -> str:
+    return datetime.fromtimestamp(time.time(), timezone.utc).isoformat()

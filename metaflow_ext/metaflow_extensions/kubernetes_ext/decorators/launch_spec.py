@@ -1,0 +1,239 @@
+"""From a step's attributes to the description of its workload. Pure: what Metaflow knows comes in as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import InvalidSpec
+from ..spec import environment, labels, names, quantities
+from ..spec.command import bash
+from ..spec.launch import CONTROL, WORKER, ContainerSpec, Group, LaunchSpec
+from ..spec.placement import Placement
+from ..spec.resources import Resources
+from ..spec.storage import Storage
+from . import container_script, gang_environment
+from .settings import Settings
+
+# Downward API of every task; core's names, and ours.
+POD_FIELDS = {
+    "METAFLOW_KUBERNETES_NAMESPACE": "metadata.namespace",
+    "METAFLOW_KUBERNETES_POD_NAMESPACE": "metadata.namespace",
+    "METAFLOW_KUBERNETES_POD_NAME": "metadata.name",
+    "METAFLOW_KUBERNETES_POD_ID": "metadata.uid",
+    "METAFLOW_KUBERNETES_SERVICE_ACCOUNT_NAME": "spec.serviceAccountName",
+    "METAFLOW_KUBERNETES_NODE_IP": "status.hostIP",
+    "METAFLOW_KUBERNETES_NODE_NAME": "spec.nodeName",
+    "METAFLOW_KUBERNETES_POD_IP": "status.podIP",
+}
+WORKER_FIELDS = {container_script.WORKER_INDEX: f"metadata.annotations['{labels.COMPLETION_INDEX}']"}
+DEFAULT_TMPFS_SHARE = 2  # of the step's memory
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskRef:
+    """Which task of which run; `num_parallel` is None for a plain step."""
+
+    flow: str
+    run_id: str
+    step: str
+    task_id: str
+    attempt: int
+    user: str
+    num_parallel: int | None = None
+    project: Mapping[str, str] = field(default_factory=dict)  # annotations of @project
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskCode:
+    """What runs in the containers: the script's parts, and variables that the task needs (they win over the user's)."""
+
+    script: container_script.TaskScript
+    environment: Mapping[str, str]
+    user_environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def launch_spec(
+    task: TaskRef, options: Mapping[str, Any], code: TaskCode, settings: Settings, submission: str, name: str | None = None
+) -> LaunchSpec:
+    """`options` are the attributes of @kubernetes in the forms of the command line (decorators.attributes)."""
+    name = name or names.workload_name(task.flow, task.step, (task.run_id, task.task_id, str(task.attempt)))
+    return LaunchSpec(
+        name=name,
+        namespace=options["namespace"],
+        groups=groups(name, task, options, code, settings),
+        labels=_labels(task, options),
+        annotations=_annotations(task, options, submission),
+        service_account=options.get("service_account") or None,
+        image_pull_secrets=tuple(options.get("image_pull_secrets") or ()),
+        deadline_seconds=int(float(options["run_time_limit"])) if options.get("run_time_limit") else None,
+        ttl_seconds=settings.ttl_seconds,
+        grace_seconds=quantities.whole(_first(options.get("grace_period"), settings.grace_seconds), "grace_period"),
+    )
+
+
+def groups(
+    name: str, task: TaskRef, options: Mapping[str, Any], code: TaskCode, settings: Settings
+) -> tuple[Group, ...]:
+    """One group for a plain step; control and, from two ranks on, worker for a gang."""
+    port = None if options.get("port") in (None, "") else quantities.whole(options["port"], "port", 1)
+
+    def group(role: str, replicas: int, script: str, *layers: Sequence[environment.EnvVar]) -> Group:
+        return Group(
+            name=role,
+            replicas=replicas,
+            container=_container(task, options, settings, code, name, script, port, layers),
+            placement=_placement(options),
+            storage=_storage(options),
+        )
+
+    if task.num_parallel is None:
+        return (group("task", 1, container_script.plain_step(code.script)),)
+    address = f"{name}-{CONTROL}-0-0.{name}"
+    gang = environment.literals(gang_environment.manifest_variables(task.task_id, task.num_parallel, address, port))
+    restart = environment.fields({"JOBSET_RESTART_ATTEMPT": f"metadata.annotations['{labels.JOBSET_RESTART_ATTEMPT}']"})
+    jobset = environment.literals({"METAFLOW_KUBERNETES_JOBSET_NAME": name})
+    control = environment.literals({"MF_CONTROL_INDEX": "0", "UBF_CONTEXT": "ubf_control"})
+    worker = (*environment.fields(WORKER_FIELDS), *environment.literals({"UBF_CONTEXT": "ubf_task"}))
+    found = [group(CONTROL, 1, container_script.control(code.script), gang, restart, jobset, control)]
+    if task.num_parallel > 1:
+        script = container_script.worker(code.script)
+        found.append(group(WORKER, task.num_parallel - 1, script, gang, restart, jobset, worker))
+    return tuple(found)
+
+
+def _container(
+    task: TaskRef,
+    options: Mapping[str, Any],
+    settings: Settings,
+    code: TaskCode,
+    name: str,
+    script: str,
+    port: int | None,
+    layers: Sequence[Sequence[environment.EnvVar]],
+) -> ContainerSpec:
+    secrets = options.get("secrets") or ()
+    own = {
+        gang_environment.CONTRACT: gang_environment.CONTRACT_VERSION,
+        "METAFLOW_KUBERNETES_WORKLOAD": "1",
+        "METAFLOW_KUBERNETES_WORKLOAD_NAME": name,
+        "METAFLOW_RUNTIME_ENVIRONMENT": "kubernetes",
+        "METAFLOW_RUN_ID": task.run_id,
+        "METAFLOW_USER": task.user,
+    }
+    if _tmpfs_path(options) and options.get("tmpfs_tempdir"):
+        own["METAFLOW_TEMPDIR"] = str(options["tmpfs_path"])
+    return ContainerSpec(
+        name=names.slug(task.step, names.MAX_LABEL) or "step",
+        image=options["image"],
+        command=bash(script),
+        env=environment.merged(
+            environment.literals(settings.task_environment),
+            environment.literals(code.user_environment),
+            environment.literals(own),
+            environment.literals(code.environment),
+            environment.fields(POD_FIELDS),
+            *layers,
+        ),
+        env_from_secrets=tuple(dict.fromkeys((*([secrets] if isinstance(secrets, str) else secrets), *settings.secrets))),
+        resources=_resources(options),
+        ports=() if port is None else (port,),
+        image_pull_policy=options.get("image_pull_policy") or None,
+        security_context=camel_case(options.get("security_context") or {}) or None,
+    )
+
+
+def _resources(options: Mapping[str, Any]) -> Resources:
+    gpu = options.get("gpu")
+    return Resources(
+        cpu=quantities.count(options["cpu"], "cpu"),
+        memory=quantities.megabytes(options["memory"], "memory"),
+        disk=quantities.megabytes(options["disk"], "disk"),
+        gpu=None if gpu in (None, "") else quantities.whole(gpu, "gpu"),
+        gpu_vendor=(options.get("gpu_vendor") or "nvidia").lower(),
+        extended={key: str(value) for key, value in (options.get("extended_resources") or {}).items()},
+        limits_equal_requests=str(options.get("qos") or "").lower() == "guaranteed",
+    )
+
+
+def _placement(options: Mapping[str, Any]) -> Placement:
+    return Placement(
+        node_selector={key: str(value) for key, value in (options.get("node_selector") or {}).items()},
+        tolerations=tuple(camel_case(toleration) for toleration in options.get("tolerations") or ()),
+    )
+
+
+def _storage(options: Mapping[str, Any]) -> Storage:
+    shared_memory, tmpfs_size = options.get("shared_memory"), options.get("tmpfs_size")
+    path = _tmpfs_path(options)
+    size = None
+    if path:
+        size = quantities.megabytes(tmpfs_size or _half(options["memory"]), "tmpfs_size", "Mi")
+    return Storage(
+        shared_memory=quantities.megabytes(shared_memory, "shared_memory", "Mi") if shared_memory else None,
+        tmpfs_path=path,
+        tmpfs_size=size,
+        claims=dict(options.get("persistent_volume_claims") or {}),
+    )
+
+
+def _tmpfs_path(options: Mapping[str, Any]) -> str | None:
+    """Asking for a size is asking for it."""
+    return str(options["tmpfs_path"]) if options.get("use_tmpfs") or options.get("tmpfs_size") else None
+
+
+def _half(memory: Any) -> str:
+    half = quantities.amount(quantities.megabytes(memory, "memory")) / DEFAULT_TMPFS_SHARE
+    return f"{max(int(half) // 2**20, 1)}Mi"
+
+
+def _labels(task: TaskRef, options: Mapping[str, Any]) -> dict[str, str]:
+    ours = {
+        labels.FLOW: task.flow,
+        labels.RUN_ID: task.run_id,
+        labels.STEP: task.step,
+        labels.TASK_ID: task.task_id,
+        labels.ATTEMPT: str(task.attempt),
+        labels.USER: task.user,
+        labels.APP_NAME: "metaflow-task",
+        labels.APP_PART_OF: "metaflow",
+        labels.APP_INSTANCE: f"{task.flow}-{task.run_id}",
+        labels.APP_COMPONENT: task.step,
+        labels.APP_MANAGED_BY: labels.MANAGED_BY,
+    }
+    users = {key: "" if value is None else str(value) for key, value in (options.get("labels") or {}).items()}
+    return {**users, **{key: names.label_value(value) for key, value in ours.items()}}
+
+
+def _annotations(task: TaskRef, options: Mapping[str, Any], submission: str) -> dict[str, str]:
+    """The full values of the labels, and core's annotations, which its `kubernetes list` and other tools read."""
+    full = {"flow": task.flow, "run-id": task.run_id, "step": task.step, "task-id": task.task_id, "user": task.user}
+    core = {
+        "metaflow/flow_name": task.flow,
+        "metaflow/run_id": task.run_id,
+        "metaflow/step_name": task.step,
+        "metaflow/control-task-id" if task.num_parallel else "metaflow/task_id": task.task_id,
+        "metaflow/attempt": str(task.attempt),
+        "metaflow/user": task.user,
+    }
+    users = {key: str(value) for key, value in (options.get("annotations") or {}).items()}
+    ours = {labels.PREFIX + key: value for key, value in full.items()}
+    ours.update({labels.ATTEMPT: str(task.attempt), labels.SUBMISSION: submission, labels.WORLD_SIZE: str(task.num_parallel or 1)})
+    return {**users, **core, **{key: str(value) for key, value in task.project.items()}, **ours}
+
+
+def camel_case(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Core takes `run_as_user` and `toleration_seconds`; Kubernetes' own spelling is left as it is."""
+    if not isinstance(fields, Mapping):
+        raise InvalidSpec(f"A dictionary is wanted, not {fields!r}.")
+
+    def key(name: str) -> str:
+        first, *rest = name.split("_")
+        return first + "".join(part.capitalize() for part in rest)
+
+    return {key(name): value for name, value in fields.items() if value is not None}
+
+
+def _first(*values: Any) -> Any:
+    return next((value for value in values if value not in (None, "")), None)

@@ -1,0 +1,36 @@
+"""Core's commands that put the code package into a container, and the same by copy where files are shared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from shlex import quote
+from typing import Any
+
+
+def init_commands(environment: Any, package_url: str, package_metadata: str, datastore: str) -> Sequence[str]:
+    """Escaped as core escapes them. With datastore "local", which core refuses, the package is copied."""
+    if datastore != "local":
+        return list(environment.get_package_commands(package_url, datastore, package_metadata))
+    from metaflow.metaflow_environment import MetaflowEnvironment
+
+    return list(MetaflowEnvironment.get_package_commands(_SharedFiles(), package_url, datastore, package_metadata))
+
+
+def bootstrap_commands(environment: Any, step: str, datastore: str) -> Sequence[str]:
+    """What the environment (conda, pypi, ...) does before the step; nothing where files are shared."""
+    return [] if datastore == "local" else list(environment.bootstrap_commands(step, datastore))
+
+
+class _SharedFiles:
+    """The two steps of MetaflowEnvironment.get_package_commands that differ when the pod sees the client's files."""
+
+    def _get_download_code_package_cmd(self, url: str, datastore: str) -> str:
+        return "cp %s job.tar" % _escaped(quote(url))
+
+    def _get_install_dependencies_cmd(self, datastore: str) -> str:
+        return "true"
+
+
+def _escaped(text: str) -> str:
+    """`text` inside `bash -c "..."` before shlex takes it apart."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')

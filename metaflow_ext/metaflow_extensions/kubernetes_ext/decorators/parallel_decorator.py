@@ -1,0 +1,124 @@
+"""@parallel: core's decorator with deterministic task ids everywhere, and a local gang that ends as one.
+
+On Kubernetes core's hooks serve as they are. Locally core starts the workers under ids of its own (`<id>_node_<i>`) and
+waits for them one after the other; here they are `<id>-worker-<i>`, as on Kubernetes, and the first failure ends the gang.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from typing import Any, Callable, List
+
+from metaflow.plugins.parallel_decorator import ParallelDecorator as CoreParallelDecorator
+from metaflow.unbounded_foreach import UBF_CONTROL, UBF_TASK
+
+from ..spec.names import TaskIds
+from . import num_parallel
+from .host_errors import KubernetesError
+
+GRACE_SECONDS = 10.0
+
+
+class ParallelDecorator(CoreParallelDecorator):  # type: ignore[misc]
+    __doc__ = CoreParallelDecorator.__doc__
+
+    def step_init(
+        self, flow: Any, graph: Any, step_name: str, decorators: Any, environment: Any, flow_datastore: Any, logger: Any
+    ) -> None:
+        super().step_init(flow, graph, step_name, decorators, environment, flow_datastore, logger)
+        self.step = step_name
+        num_parallel.check_literal(graph, step_name)
+
+    def runtime_step_cli(self, cli_args: Any, retry_count: int, max_user_code_retries: int, ubf_context: Any) -> None:
+        num_parallel.require_started_in_parallel(ubf_context, self.step)
+        if ubf_context == UBF_CONTROL:
+            num_parallel.require_num_parallel(cli_args.task.ubf_iter.num_parallel, self.step)
+        super().runtime_step_cli(cli_args, retry_count, max_user_code_retries, ubf_context)
+
+    def task_decorate(
+        self, step_func: Any, flow: Any, graph: Any, retry_count: int, max_user_code_retries: int, ubf_context: Any
+    ) -> Callable[[], None]:
+        def step_with_setup() -> None:
+            self.setup_distributed_env(flow)
+            step_func()
+
+        is_local = os.environ.get("METAFLOW_RUNTIME_ENVIRONMENT", "local") == "local"
+        if ubf_context != UBF_CONTROL or not is_local:
+            return step_with_setup
+        environment = getattr(self.environment, "base_env", self.environment)
+        return lambda: run_local_gang(flow, environment, step_with_setup, retry_count, ",".join(self.input_paths))
+
+
+def run_local_gang(
+    flow: Any, environment: Any, step_func: Callable[[], None], retry_count: int, input_paths: str
+) -> None:
+    """Be rank 0 here and start the other ranks as processes; returns when all have ended well."""
+    from metaflow import current
+
+    size = num_parallel.require_num_parallel(flow._parallel_ubf_iter.num_parallel, current.step_name)
+    ids = TaskIds(current.task_id, size)
+    os.environ.update(
+        MF_PARALLEL_NUM_NODES=str(size),
+        MF_PARALLEL_MAIN_IP="127.0.0.1",
+        MF_PARALLEL_CONTROL_TASK_ID=current.task_id,
+    )
+    flow._control_mapper_tasks = ["/".join((current.run_id, current.step_name, task_id)) for task_id in ids.all()]
+    workers = [
+        subprocess.Popen(
+            worker_command(environment, current.run_id, current.step_name, ids.of_rank(rank), rank, retry_count, input_paths),
+            env={**os.environ, "MF_PARALLEL_NODE_INDEX": str(rank)},
+        )
+        for rank in range(1, size)
+    ]
+    try:
+        os.environ["MF_PARALLEL_NODE_INDEX"] = "0"
+        step_func()
+        wait_for(workers)
+    finally:
+        stop(workers)
+
+
+def worker_command(
+    environment: Any, run_id: str, step: str, task_id: str, rank: int, retry_count: int, input_paths: str
+) -> List[str]:
+    """The command line of this very step, as another rank."""
+    from metaflow.cli_args import cli_args
+
+    options = dict(
+        cli_args.step_kwargs,
+        split_index=str(rank),
+        run_id=run_id,
+        task_id=task_id,
+        input_paths=input_paths,
+        ubf_context=UBF_TASK,
+        retry_count=str(retry_count),
+    )
+    return list(cli_args.step_command(environment.executable(step), sys.argv[0], step, step_kwargs=options))
+
+
+def wait_for(workers: List["subprocess.Popen[bytes]"]) -> None:
+    """Return when all ended with 0; raise as soon as one ended otherwise."""
+    left = dict(enumerate(workers))
+    while left:
+        for index, worker in list(left.items()):
+            code = worker.poll()
+            if code:
+                raise KubernetesError("Worker %d (rank %d) of the local gang failed with exit code %d." % (index, index + 1, code))
+            if code == 0:
+                del left[index]
+        time.sleep(0.05)
+
+
+def stop(workers: List["subprocess.Popen[bytes]"]) -> None:
+    """End what still runs: SIGTERM, then SIGKILL."""
+    running = [worker for worker in workers if worker.poll() is None]
+    for worker in running:
+        worker.terminate()
+    deadline = time.monotonic() + GRACE_SECONDS
+    for worker in running:
+        try:
+            worker.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            worker.kill()
+            worker.wait()
