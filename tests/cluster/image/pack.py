@@ -22,8 +22,11 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 def file_digest(path: Path) -> str:
     """Return the sha256 digest of a file as OCI writes it."""
+    digest = hashlib.sha256()
     with path.open("rb") as file:
-        return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
+        for block in iter(lambda: file.read(1 << 20), b""):
+            digest.update(block)
+    return "sha256:" + digest.hexdigest()
 
 
 def add(archive: tarfile.TarFile, name: str, data: bytes) -> None:

@@ -1,7 +1,7 @@
 # One node that runs real containers: containerd and runc from Debian, our kubelet, bridge network, CoreDNS.
 # shellcheck shell=bash
 
-CGROUP_V1_CONTROLLERS="cpu cpuacct cpuset memory devices freezer blkio pids hugetlb net_cls net_prio perf_event systemd"
+CGROUP_V1_CONTROLLERS="cpu cpuacct cpuset memory devices freezer blkio pids hugetlb net_cls net_prio perf_event systemd unified"
 KUBELET_SYSCTLS="vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys kernel.keys.root_maxbytes"
 
 cgroup_folders() { # the folders of our own cgroup, whether they exist or not: one per hierarchy
