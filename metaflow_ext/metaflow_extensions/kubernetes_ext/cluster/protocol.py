@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Iterator, Mapping, Protocol
+from typing import Any, Protocol, TypeVar
+
+from ..errors import ClusterError
+
+T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True)
@@ -39,10 +44,19 @@ class WatchEvent:
     object: dict[str, Any]
 
 
+class Stream(Iterator[T_co], Protocol[T_co]):
+    """An iterator that any thread may end."""
+
+    def close(self) -> None:
+        """The iteration stops, also where another thread is blocked in it."""
+
+
 class ClusterClient(Protocol):
     """One request each, retried inside as far as that is safe; raises `errors.ClusterError` and nothing else."""
 
-    def create(self, resource: Resource, namespace: str, body: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]: ...
+    def create(
+        self, resource: Resource, namespace: str, body: Mapping[str, Any], *, dry_run: bool = False
+    ) -> dict[str, Any]: ...
 
     def get(self, resource: Resource, namespace: str, name: str) -> dict[str, Any]: ...
 
@@ -57,14 +71,27 @@ class ClusterClient(Protocol):
         """JSON merge patch."""
 
     def watch(
-        self, resource: Resource, namespace: str, *, label_selector: str = "", field_selector: str = ""
-    ) -> Iterator[WatchEvent]:
-        """List, then watch for ever: resumes closed, broken and silent streams, re-lists after 410. Ends at `close()`."""
+        self,
+        resource: Resource,
+        namespace: str,
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        on_trouble: Callable[[ClusterError | None], None] | None = None,
+    ) -> Stream[WatchEvent]:
+        """List, then watch for ever: resumes closed, broken and silent streams, re-lists after 410. Ends at `close()`.
+
+        Raises Forbidden or NotFound (of the kind); outlives all that passes. `on_trouble` hears of every failed try to
+        reach the server, from the iterating thread, and None when it works again.
+        """
 
     def logs(
         self, namespace: str, pod: str, *, container: str = "", follow: bool = False, since: str = "", tail: int | None = None
-    ) -> Iterator[tuple[str, str]]:
-        """(RFC 3339 time stamp, line) of a container's log; `since` is such a time stamp (the API cuts it to seconds)."""
+    ) -> Stream[tuple[str, str]]:
+        """(RFC 3339 time stamp, line) of a container's log, those younger than the time stamp `since`.
+
+        `follow` goes on through broken connections, without losing or repeating a line, until the log is over.
+        """
 
     def serves(self, resource: Resource) -> bool:
         """Whether the cluster serves this kind (discovery)."""
