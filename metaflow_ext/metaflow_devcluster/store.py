@@ -8,7 +8,6 @@ immutable. Writers hand in fresh dicts, which become the store's.
 from __future__ import annotations
 
 import asyncio
-import copy
 import datetime
 import heapq
 import random
@@ -43,6 +42,13 @@ def timestamp(moment: datetime.datetime | None = None) -> str:
     """RFC 3339 in UTC without fraction, as `metadata.creationTimestamp` has it."""
     moment = moment or datetime.datetime.now(datetime.timezone.utc)
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def clone(value: Any) -> Any:
+    """A deep copy of plain JSON data, several times faster than copy.deepcopy."""
+    if isinstance(value, dict):
+        return {key: clone(item) if isinstance(item, (dict, list)) else item for key, item in value.items()}
+    return [clone(item) for item in value] if isinstance(value, list) else value
 
 
 def name_suffix() -> str:
@@ -255,7 +261,7 @@ class Store:
         status_only: bool = False,
     ) -> Object:
         """Read an object, let `change` alter a copy of it, write that."""
-        obj = copy.deepcopy(self.get(resource, namespace, name))
+        obj = clone(self.get(resource, namespace, name))
         change(obj)
         return self.update(resource, obj, status_only=status_only)
 
