@@ -1,9 +1,12 @@
 """The click commands of `python flow.py kubernetes`. Metaflow imports this in every process: what is heavy is imported
 inside of the commands."""
 
+from __future__ import annotations
+
 import os
 import sys
-from typing import Any, Callable, Optional
+from collections.abc import Callable
+from typing import Any
 
 from metaflow import JSONTypeClass
 from metaflow._vendor import click
@@ -35,7 +38,7 @@ def _attribute_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """One option for each attribute of @kubernetes."""
     for name, form in {**attributes.CORE, **attributes.OURS}.items():
         option = "--" + attributes.option_name(name).replace("_", "-")
-        command = click.option(option, help="Attribute %s of @kubernetes." % name, **_FORMS[form])(command)
+        command = click.option(option, help=f"Attribute {name} of @kubernetes.", **_FORMS[form])(command)
     return command
 
 
@@ -64,7 +67,9 @@ def _attribute_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--ubf-context", default=None, type=click.Choice([None, UBF_CONTROL, UBF_TASK]))
 @click.option("--num-parallel", default=None, type=int, help="Number of ranks of a @parallel step.")
 @click.pass_context
-def step(ctx: Any, step_name: str, code_package_metadata: str, code_package_sha: str, code_package_url: str, **options: Any) -> None:
+def step(
+    ctx: Any, step_name: str, code_package_metadata: str, code_package_sha: str, code_package_url: str, **options: Any
+) -> None:
     from .step_command import run_step
 
     package = (code_package_metadata, code_package_sha, code_package_url)
@@ -77,7 +82,7 @@ def step(ctx: Any, step_name: str, code_package_metadata: str, code_package_sha:
 @click.option("--run-id", default=None, help="List unfinished tasks corresponding to the run id.")
 @click.option("--json", "as_json", default=False, is_flag=True, help="Print JSON.")
 @click.pass_obj
-def list(obj: Any, run_id: Optional[str], user: Optional[str], my_runs: bool, as_json: bool) -> None:
+def list(obj: Any, run_id: str | None, user: str | None, my_runs: bool, as_json: bool) -> None:
     from .workloads_command import list_workloads
 
     list_workloads(obj, run_id, user, my_runs, as_json)
@@ -90,7 +95,7 @@ def list(obj: Any, run_id: Optional[str], user: Optional[str], my_runs: bool, as
 @click.option("--user", default=None, help="Terminate unfinished tasks for the given user.")
 @click.option("--run-id", default=None, help="Terminate unfinished tasks corresponding to the run id.")
 @click.pass_obj
-def kill(obj: Any, run_id: Optional[str], user: Optional[str], my_runs: bool) -> None:
+def kill(obj: Any, run_id: str | None, user: str | None, my_runs: bool) -> None:
     from .workloads_command import kill_workloads
 
     kill_workloads(obj, run_id, user, my_runs)

@@ -3,12 +3,14 @@
 One row an attribute says how it travels on the command line of `kubernetes step`; nothing else lists them.
 """
 
-from typing import Any, Dict
+from __future__ import annotations
+
+from typing import Any
 
 # How an attribute travels: as text, as JSON, as repeated key=value pairs, repeated, or as a bare flag.
 TEXT, JSON, PAIRS, REPEATED, FLAG = "text", "json", "pairs", "repeated", "flag"
 
-CORE: Dict[str, str] = {
+CORE: dict[str, str] = {
     "cpu": TEXT,
     "memory": TEXT,
     "disk": TEXT,
@@ -37,7 +39,7 @@ CORE: Dict[str, str] = {
     "security_context": JSON,
 }
 
-OURS: Dict[str, str] = {
+OURS: dict[str, str] = {
     "logs": TEXT,
     "grace_period": TEXT,
 }
@@ -46,20 +48,20 @@ OURS: Dict[str, str] = {
 OPTION_NAMES = {"namespace": "k8s_namespace"}
 
 
-def defaults(core_defaults: Dict[str, Any]) -> Dict[str, Any]:
+def defaults(core_defaults: dict[str, Any]) -> dict[str, Any]:
     """Core's defaults and ours."""
-    return dict(core_defaults, **{name: None for name in OURS})
+    return dict(core_defaults, **dict.fromkeys(OURS))
 
 
 def option_name(attribute: str) -> str:
     return OPTION_NAMES.get(attribute, attribute)
 
 
-def command_options(attributes: Dict[str, Any]) -> Dict[str, Any]:
+def command_options(attributes: dict[str, Any]) -> dict[str, Any]:
     """Attributes as options of `kubernetes step`, in the forms core's runtime writes on a command line."""
     import json
 
-    options: Dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for name, form in {**CORE, **OURS}.items():
         if name not in attributes:
             continue

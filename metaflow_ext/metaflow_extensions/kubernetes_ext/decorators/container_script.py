@@ -34,7 +34,7 @@ class TaskScript:
 
 def unescaped(commands: Sequence[str]) -> str:
     """Core's commands, joined, as bash sees them."""
-    return split('bash -c "%s"' % " && ".join(commands))[2] if commands else ""
+    return split('bash -c "{}"'.format(" && ".join(commands)))[2] if commands else ""
 
 
 def plain_step(script: TaskScript) -> str:
@@ -78,7 +78,9 @@ def _script(script: TaskScript, pathspec: str, task_words: Sequence[str]) -> str
 
 
 def _input_words(script: TaskScript) -> list[str]:
-    return ["--input-paths", '"%s"' % "".join("${%s}" % name for name in script.input_paths)] if script.input_paths else []
+    return (
+        ["--input-paths", '"{}"'.format("".join(f"${{{name}}}" for name in script.input_paths))] if script.input_paths else []
+    )
 
 
 # SIGTERM reaches the step's own process: bash, process 1 of the container, would keep it to itself. `wait` returns when

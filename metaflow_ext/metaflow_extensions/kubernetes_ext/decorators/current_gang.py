@@ -1,26 +1,30 @@
 """`current.gang`: in the join after a gang, what each of its ranks recorded about itself."""
 
+from __future__ import annotations
+
 from collections import namedtuple
-from typing import Any, Dict, List
+from typing import Any
 
 from metaflow.metaflow_current import current
 
 from . import gang_record
 
-GangTask = namedtuple("GangTask", ["task_id", "rank", "role", "pod", "node", "ip", "started", "finished", "restarts", "exit_code"])
-GangTask.__doc__ = """One rank as it recorded itself. Times are ISO 8601 (UTC) or None; `exit_code` differs from 0 only under @catch."""
+GangTask = namedtuple(
+    "GangTask", ["task_id", "rank", "role", "pod", "node", "ip", "started", "finished", "restarts", "exit_code"]
+)
+GangTask.__doc__ = (
+    """One rank as it recorded itself. Times are ISO 8601 (UTC) or None; `exit_code` differs from 0 only under @catch."""
+)
 
-_state: Dict[str, Any] = {}
+_state: dict[str, Any] = {}
 
 
 class Gang:
     """`tasks`: a list of `GangTask`, by rank, one for each input task of this join that ran in a gang on Kubernetes."""
 
     @property
-    def tasks(self) -> List[GangTask]:
-        return sorted(
-            (as_task(task_id, record) for task_id, record in _input_records().items()), key=lambda task: task.rank
-        )
+    def tasks(self) -> list[GangTask]:
+        return sorted((as_task(task_id, record) for task_id, record in _input_records().items()), key=lambda task: task.rank)
 
 
 def attach(flow_datastore: Any) -> None:
@@ -44,13 +48,13 @@ def as_task(task_id: str, record: gang_record.Record) -> GangTask:
     )
 
 
-def _input_records() -> Dict[str, gang_record.Record]:
+def _input_records() -> dict[str, gang_record.Record]:
     """Of the tasks named on this step's command line: the only place where every Metaflow since 2.19.0 has them."""
     from metaflow.cli_args import cli_args
     from metaflow.util import decompress_list
 
     paths = cli_args.step_kwargs.get("input_paths")
-    found: Dict[str, gang_record.Record] = {}
+    found: dict[str, gang_record.Record] = {}
     for step, tasks in _by_step(decompress_list(paths) if paths else []).items():
         for attempt in sorted({attempt for _, _, attempt in tasks}):
             run_id = tasks[0][0]
@@ -59,9 +63,9 @@ def _input_records() -> Dict[str, gang_record.Record]:
     return found
 
 
-def _by_step(paths: List[str]) -> Dict[str, List[Any]]:
+def _by_step(paths: list[str]) -> dict[str, list[Any]]:
     """{step: [(run id, task id, attempt)]} of "run/step/task[/attempt]" path specs; the attempt is looked up if absent."""
-    steps: Dict[str, List[Any]] = {}
+    steps: dict[str, list[Any]] = {}
     for path in paths:
         parts = path.split("/")
         run_id, step, task_id = parts[:3]

@@ -4,10 +4,12 @@ The client puts the names that are alike in all ranks into the manifest (`manife
 the task (`set_up_task`), so that @torchrun, @deepspeed, @metaflow_ray and @mpi, which know only core's, keep working.
 """
 
+from __future__ import annotations
+
 import os
 import socket
 import time
-from typing import Callable, Dict, Optional
+from collections.abc import Callable
 
 # Says that this package made the workload, and with which contract: without it the task was launched by core, Argo, ...
 CONTRACT = "METAFLOW_KUBERNETES_EXT"
@@ -20,7 +22,7 @@ def is_ours() -> bool:
     return os.environ.get(CONTRACT) == CONTRACT_VERSION and "METAFLOW_KUBERNETES_WORKLOAD" in os.environ
 
 
-def manifest_variables(control_task_id: str, size: int, address: str, port: Optional[int]) -> Dict[str, str]:
+def manifest_variables(control_task_id: str, size: int, address: str, port: int | None) -> dict[str, str]:
     """The variables that every rank of a gang of `size` gets literally; `address` is control's DNS name."""
     return {
         "MF_MASTER_ADDR": address,

@@ -8,14 +8,17 @@ and control was alive as <pod uid>". A worker knows that control's record is not
 beat advance.
 """
 
+from __future__ import annotations
+
 import json
 import threading
 import time
+from collections.abc import Callable, Sequence
 from io import BytesIO
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Dict  # noqa: UP035
 
 NAME = "gang_record"
-Record = Dict[str, Any]
+Record = Dict[str, Any]  # noqa: UP006  (at run time, on Python 3.8)
 
 # Seconds between control's beats while its user code runs, and while it waits at its end.
 BEAT_SECONDS = 10.0
@@ -34,14 +37,12 @@ class Records:
         self._attempt = attempt
 
     def write(self, task_id: str, record: Record) -> None:
-        self._storage.save_bytes(
-            iter([(self._path(task_id), BytesIO(json.dumps(record).encode("utf-8")))]), overwrite=True
-        )
+        self._storage.save_bytes(iter([(self._path(task_id), BytesIO(json.dumps(record).encode("utf-8")))]), overwrite=True)
 
-    def read(self, task_ids: Sequence[str]) -> Dict[str, Record]:
+    def read(self, task_ids: Sequence[str]) -> dict[str, Record]:
         """Records by task id; tasks without a readable one are left out."""
         paths = {self._path(task_id): task_id for task_id in task_ids}
-        found: Dict[str, Record] = {}
+        found: dict[str, Record] = {}
         with self._storage.load_bytes(list(paths)) as loaded:
             for key, path, _ in loaded:
                 if path is None:
@@ -60,7 +61,7 @@ class Records:
         )
 
 
-def parse(content: bytes) -> Optional[Record]:
+def parse(content: bytes) -> Record | None:
     """A record, or None where it is torn or none."""
     try:
         record = json.loads(content.decode("utf-8"))
@@ -69,12 +70,12 @@ def parse(content: bytes) -> Optional[Record]:
     return record if isinstance(record, dict) else None
 
 
-def is_committed(worker: Optional[Record], control_uid: str) -> bool:
+def is_committed(worker: Record | None, control_uid: str) -> bool:
     """Whether the worker's statement is about this very start of control."""
     return bool(worker and worker.get("done") and worker.get("control") == control_uid)
 
 
-def missing_workers(records: Dict[str, Record], worker_ids: Sequence[str], control_uid: str) -> List[str]:
+def missing_workers(records: dict[str, Record], worker_ids: Sequence[str], control_uid: str) -> list[str]:
     return [task_id for task_id in worker_ids if not is_committed(records.get(task_id), control_uid)]
 
 
@@ -98,7 +99,9 @@ def wait_for_workers(
         if not left:
             return
         if clock() > deadline:
-            raise TimeoutError("%d workers have not finished within %d seconds, the first is %s" % (len(left), timeout, left[0]))
+            raise TimeoutError(
+                "%d workers have not finished within %d seconds, the first is %s" % (len(left), timeout, left[0])
+            )
         sleep(delay)
         delay = min(delay * 1.2, MAX_POLL_SECONDS)
 
@@ -112,7 +115,7 @@ def wait_for_live_control(
 ) -> str:
     """A worker's end: the pod uid of the control that beats now. Raises TimeoutError after `timeout` seconds."""
     deadline, delay = clock() + timeout, COMMIT_POLL_SECONDS
-    first: Optional[Record] = None
+    first: Record | None = None
     while True:
         record = records.read([control_id]).get(control_id)
         if record is not None:

@@ -1,7 +1,9 @@
 """The one place where our errors become Metaflow's."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Iterator
 
 from metaflow.exception import MetaflowException
 
@@ -18,4 +20,4 @@ def as_metaflow_error(where: str = "") -> Iterator[None]:
     try:
         yield
     except KubernetesExtError as error:
-        raise KubernetesError("%s%s" % (where, error)) from error
+        raise KubernetesError(f"{where}{error}") from error

@@ -1,12 +1,14 @@
 """@kubernetes: core's decorator with our launch path. Its attributes and their values stay core's, since the compilers
 for Argo and Airflow read them; tasks that core, Argo or Airflow launched run core's own hooks."""
 
+from __future__ import annotations
+
 import importlib.util
 import os
 import sys
 import time
 from datetime import datetime, timezone
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 from metaflow import current
 from metaflow.metadata_provider.util import sync_local_metadata_to_datastore
@@ -23,14 +25,17 @@ from .host_errors import KubernetesError
 from .shared_files import is_shared
 
 
-class KubernetesDecorator(CoreKubernetesDecorator):  # type: ignore[misc]
-    __doc__ = (CoreKubernetesDecorator.__doc__ or "") + """
+class KubernetesDecorator(CoreKubernetesDecorator):
+    __doc__ = (
+        (CoreKubernetesDecorator.__doc__ or "")
+        + """
     logs : str, optional, default None
         Which ranks of a @parallel step are shown in the terminal while they run: "control", "all", "none" or ranks
         such as "0,3". Failed ranks are shown at the end in any case. Default METAFLOW_KUBERNETES_LOGS, "control".
     grace_period : int, optional, default None
         Seconds between SIGTERM and SIGKILL when the pods are stopped. Default METAFLOW_KUBERNETES_GRACE_PERIOD_SECONDS, 30.
     """
+    )
 
     defaults = attribute_table.defaults(CoreKubernetesDecorator.defaults)
     _is_checked = False  # once a process: is there a cluster that can run this flow?
@@ -62,7 +67,7 @@ class KubernetesDecorator(CoreKubernetesDecorator):  # type: ignore[misc]
     def package_init(self, flow: Any, step_name: str, environment: Any) -> None:
         if importlib.util.find_spec("kubernetes") is None:  # importing it here would cost every run 0.3 s
             raise KubernetesError(
-                "The Python package 'kubernetes' is not installed. Install it: %s -m pip install kubernetes" % sys.executable
+                f"The Python package 'kubernetes' is not installed. Install it: {sys.executable} -m pip install kubernetes"
             )
 
     def runtime_init(self, flow: Any, graph: Any, package: Any, run_id: str) -> None:
@@ -115,15 +120,13 @@ class KubernetesDecorator(CoreKubernetesDecorator):  # type: ignore[misc]
         if not attribute_table.is_true(self.attributes["tmpfs_tempdir"]):
             current._update_env({"tempdir": self.attributes["tmpfs_path"]})
         self._start_sidecars()
-        values: Dict[str, Any] = dict(task_metadata.of_pod())
-        self._beat: Optional[gang_record.Beat] = None
+        values: dict[str, Any] = dict(task_metadata.of_pod())
+        self._beat: gang_record.Beat | None = None
         if hasattr(flow, "_parallel_ubf_iter"):
             values.update(self._join_gang(flow, run_id, step_name, task_id, retry_count, ubf_context))
         metadata.register_metadata(run_id, step_name, task_id, task_metadata.entries(values, retry_count))
 
-    def _join_gang(
-        self, flow: Any, run_id: str, step: str, task_id: str, attempt: int, ubf_context: Any
-    ) -> Dict[str, Any]:
+    def _join_gang(self, flow: Any, run_id: str, step: str, task_id: str, attempt: int, ubf_context: Any) -> dict[str, Any]:
         """Become a rank: record ourselves, find control, tell core's runtime who belongs to the gang."""
         self._ids = TaskIds(os.environ["MF_PARALLEL_CONTROL_TASK_ID"], int(os.environ["MF_WORLD_SIZE"]))
         self._task_id = task_id
@@ -153,9 +156,7 @@ class KubernetesDecorator(CoreKubernetesDecorator):  # type: ignore[misc]
             flow._control_task_is_mapper_zero = True
         return {"parallel-node-index": rank, "gang-rank": rank, "gang-role": role}
 
-    def task_post_step(
-        self, step_name: str, flow: Any, graph: Any, retry_count: int, max_user_code_retries: int
-    ) -> None:
+    def task_post_step(self, step_name: str, flow: Any, graph: Any, retry_count: int, max_user_code_retries: int) -> None:
         if not gang_environment.is_ours() or self._beat is None:
             return
         try:
@@ -163,7 +164,7 @@ class KubernetesDecorator(CoreKubernetesDecorator):  # type: ignore[misc]
                 self._records, self._ids.all()[1:], self._record["pod_uid"], self._beat, float(self.run_time_limit)
             )
         except TimeoutError as error:
-            raise KubernetesError("The gang of step *%s* is not complete: %s." % (step_name, error)) from error
+            raise KubernetesError(f"The gang of step *{step_name}* is not complete: {error}.") from error
 
     def task_finished(
         self, step_name: str, flow: Any, graph: Any, is_task_ok: bool, retry_count: int, max_retries: int
@@ -193,7 +194,7 @@ class KubernetesDecorator(CoreKubernetesDecorator):  # type: ignore[misc]
         self._records.write(self._task_id, self._record)
 
     def _start_sidecars(self) -> None:
-        self._sidecars: List[Any] = [Sidecar("save_logs_periodically")]
+        self._sidecars: list[Any] = [Sidecar("save_logs_periodically")]
         if not is_shared():
             current._update_env({"spot_termination_notice": "/tmp/spot_termination_notice"})
             self._sidecars.append(Sidecar("spot_termination_monitor"))

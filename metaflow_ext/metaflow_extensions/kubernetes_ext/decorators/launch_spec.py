@@ -73,9 +73,7 @@ def launch_spec(
     )
 
 
-def groups(
-    name: str, task: TaskRef, options: Mapping[str, Any], code: TaskCode, settings: Settings
-) -> tuple[Group, ...]:
+def groups(name: str, task: TaskRef, options: Mapping[str, Any], code: TaskCode, settings: Settings) -> tuple[Group, ...]:
     """One group for a plain step; control and, from two ranks on, worker for a gang."""
     port = None if options.get("port") in (None, "") else quantities.whole(options["port"], "port", 1)
 
@@ -219,7 +217,9 @@ def _annotations(task: TaskRef, options: Mapping[str, Any], submission: str) -> 
     }
     users = {key: str(value) for key, value in (options.get("annotations") or {}).items()}
     ours = {labels.PREFIX + key: value for key, value in full.items()}
-    ours.update({labels.ATTEMPT: str(task.attempt), labels.SUBMISSION: submission, labels.WORLD_SIZE: str(task.num_parallel or 1)})
+    ours.update(
+        {labels.ATTEMPT: str(task.attempt), labels.SUBMISSION: submission, labels.WORLD_SIZE: str(task.num_parallel or 1)}
+    )
     return {**users, **core, **{key: str(value) for key, value in task.project.items()}, **ours}
 
 

@@ -1,5 +1,7 @@
 """What `num_parallel` may be. Core lets 0, negatives and 2.0 pass `self.next` and fails later in odd ways."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from .host_errors import KubernetesError
@@ -9,8 +11,8 @@ def require_num_parallel(value: Any, step: str) -> int:
     """A whole number of at least 1; else an error that names the step."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
         raise KubernetesError(
-            "Step *%s* is started with num_parallel=%r. num_parallel is a whole number of at least 1: "
-            "self.next(self.%s, num_parallel=4)." % (step, value, step)
+            f"Step *{step}* is started with num_parallel={value!r}. num_parallel is a whole number of at least 1: "
+            f"self.next(self.{step}, num_parallel=4)."
         )
     return int(value.__index__())
 
@@ -19,8 +21,8 @@ def require_started_in_parallel(ubf_context: Any, step: str) -> None:
     """A @parallel step that core starts as a plain one was given a num_parallel below 1 (core drops it)."""
     if not ubf_context:
         raise KubernetesError(
-            "Step *%s* is @parallel but was started with num_parallel below 1 (or without it). num_parallel is a "
-            "whole number of at least 1: self.next(self.%s, num_parallel=4)." % (step, step)
+            f"Step *{step}* is @parallel but was started with num_parallel below 1 (or without it). num_parallel is a "
+            f"whole number of at least 1: self.next(self.{step}, num_parallel=4)."
         )
 
 

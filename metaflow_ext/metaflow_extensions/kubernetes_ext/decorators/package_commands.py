@@ -25,7 +25,7 @@ class _SharedFiles:
     """The two steps of MetaflowEnvironment.get_package_commands that differ when the pod sees the client's files."""
 
     def _get_download_code_package_cmd(self, url: str, datastore: str) -> str:
-        return "cp %s job.tar" % _escaped(quote(url))
+        return f"cp {_escaped(quote(url))} job.tar"
 
     def _get_install_dependencies_cmd(self, datastore: str) -> str:
         return "true"

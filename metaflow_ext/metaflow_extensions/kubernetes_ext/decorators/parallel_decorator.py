@@ -4,23 +4,26 @@ On Kubernetes core's hooks serve as they are. Locally core starts the workers un
 waits for them one after the other; here they are `<id>-worker-<i>`, as on Kubernetes, and the first failure ends the gang.
 """
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys
 import time
-from typing import Any, Callable, List
+from collections.abc import Callable
+from typing import Any
 
 from metaflow.plugins.parallel_decorator import ParallelDecorator as CoreParallelDecorator
 from metaflow.unbounded_foreach import UBF_CONTROL, UBF_TASK
 
 from ..spec.names import TaskIds
-from . import num_parallel
+from . import current_gang, num_parallel
 from .host_errors import KubernetesError
 
 GRACE_SECONDS = 10.0
 
 
-class ParallelDecorator(CoreParallelDecorator):  # type: ignore[misc]
+class ParallelDecorator(CoreParallelDecorator):
     __doc__ = CoreParallelDecorator.__doc__
 
     def step_init(
@@ -28,6 +31,7 @@ class ParallelDecorator(CoreParallelDecorator):  # type: ignore[misc]
     ) -> None:
         super().step_init(flow, graph, step_name, decorators, environment, flow_datastore, logger)
         self.step = step_name
+        current_gang.attach(flow_datastore)
         num_parallel.check_literal(graph, step_name)
 
     def runtime_step_cli(self, cli_args: Any, retry_count: int, max_user_code_retries: int, ubf_context: Any) -> None:
@@ -44,15 +48,14 @@ class ParallelDecorator(CoreParallelDecorator):  # type: ignore[misc]
             step_func()
 
         is_local = os.environ.get("METAFLOW_RUNTIME_ENVIRONMENT", "local") == "local"
-        if ubf_context != UBF_CONTROL or not is_local:
+        is_fallback = retry_count > max_user_code_retries  # @catch's, after the last attempt: there is nothing to run
+        if ubf_context != UBF_CONTROL or not is_local or is_fallback:
             return step_with_setup
         environment = getattr(self.environment, "base_env", self.environment)
         return lambda: run_local_gang(flow, environment, step_with_setup, retry_count, ",".join(self.input_paths))
 
 
-def run_local_gang(
-    flow: Any, environment: Any, step_func: Callable[[], None], retry_count: int, input_paths: str
-) -> None:
+def run_local_gang(flow: Any, environment: Any, step_func: Callable[[], None], retry_count: int, input_paths: str) -> None:
     """Be rank 0 here and start the other ranks as processes; returns when all have ended well."""
     from metaflow import current
 
@@ -81,7 +84,7 @@ def run_local_gang(
 
 def worker_command(
     environment: Any, run_id: str, step: str, task_id: str, rank: int, retry_count: int, input_paths: str
-) -> List[str]:
+) -> list[str]:
     """The command line of this very step, as another rank."""
     from metaflow.cli_args import cli_args
 
@@ -94,23 +97,28 @@ def worker_command(
         ubf_context=UBF_TASK,
         retry_count=str(retry_count),
     )
-    return list(cli_args.step_command(environment.executable(step), sys.argv[0], step, step_kwargs=options))
+    executable = environment.executable(step)
+    if executable in ("python", "python3"):  # no environment of its own: the interpreter of this rank, not the one on the path
+        executable = sys.executable
+    return list(cli_args.step_command(executable, sys.argv[0], step, step_kwargs=options))
 
 
-def wait_for(workers: List["subprocess.Popen[bytes]"]) -> None:
+def wait_for(workers: list[subprocess.Popen[bytes]]) -> None:
     """Return when all ended with 0; raise as soon as one ended otherwise."""
     left = dict(enumerate(workers))
     while left:
         for index, worker in list(left.items()):
             code = worker.poll()
             if code:
-                raise KubernetesError("Worker %d (rank %d) of the local gang failed with exit code %d." % (index, index + 1, code))
+                raise KubernetesError(
+                    "Worker %d (rank %d) of the local gang failed with exit code %d." % (index, index + 1, code)
+                )
             if code == 0:
                 del left[index]
         time.sleep(0.05)
 
 
-def stop(workers: List["subprocess.Popen[bytes]"]) -> None:
+def stop(workers: list[subprocess.Popen[bytes]]) -> None:
     """End what still runs: SIGTERM, then SIGKILL."""
     running = [worker for worker in workers if worker.poll() is None]
     for worker in running:

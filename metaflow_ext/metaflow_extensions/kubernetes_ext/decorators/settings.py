@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..cluster.protocol import Resource
 from ..spec import quantities
 
 
@@ -86,3 +87,10 @@ def task_environment(datastore_type: str) -> dict[str, str]:
     values.update((name, value) for name, value in config_values() if name.startswith(("METAFLOW_CONDA_", "METAFLOW_DEBUG_")))
     values.update(inject_tracing_vars({}))
     return {name: str(value) for name, value in values.items() if value is not None}
+
+
+def jobset_resource() -> Resource:
+    """The JobSet API that is configured."""
+    from metaflow import metaflow_config as config
+
+    return Resource(config.KUBERNETES_JOBSET_GROUP, config.KUBERNETES_JOBSET_VERSION, "jobsets", "JobSet")

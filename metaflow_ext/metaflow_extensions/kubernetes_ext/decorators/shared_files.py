@@ -1,5 +1,7 @@
 """Whether client and pods share the file system, as on the development cluster. The one place that knows the variable."""
 
+from __future__ import annotations
+
 import os
 
 SHARED_FILES = "METAFLOW_KUBERNETES_SHARED_FILES"

@@ -1,8 +1,11 @@
 """What a @kubernetes step must be before anything is launched. Values core accepts are left exactly as core leaves them;
 beyond that quantities ("4Gi", "500m") and numbers as text are understood."""
 
+from __future__ import annotations
+
 import json
-from typing import Any, Dict, Iterable
+from collections.abc import Iterable
+from typing import Any
 
 from metaflow.plugins.kubernetes.kube_utils import validate_kube_labels
 from metaflow.plugins.resources_decorator import ResourcesDecorator
@@ -21,15 +24,15 @@ def require_datastore(datastore: str, is_shared: bool) -> None:
     if datastore in REMOTE_DATASTORES or (datastore == "local" and is_shared):
         return
     raise KubernetesError(
-        "@kubernetes needs a datastore that the pods can reach: --datastore=s3, azure or gs (this one is %s). On one "
+        f"@kubernetes needs a datastore that the pods can reach: --datastore=s3, azure or gs (this one is {datastore}). On one "
         "machine run the flow in the development cluster, which shares its files: metaflow-devcluster run -- python "
-        "flow.py run --with kubernetes" % datastore
+        "flow.py run --with kubernetes"
     )
 
 
 def require_one_engine(step: str, decos: Iterable[Any]) -> None:
     if any(deco.name == "batch" for deco in decos):
-        raise KubernetesError("Step *%s* is marked for both AWS Batch and Kubernetes. Use one of @batch and @kubernetes." % step)
+        raise KubernetesError(f"Step *{step}* is marked for both AWS Batch and Kubernetes. Use one of @batch and @kubernetes.")
 
 
 def require_run_time_limit(step: str, seconds: int) -> None:
@@ -37,7 +40,7 @@ def require_run_time_limit(step: str, seconds: int) -> None:
         raise KubernetesError("The @timeout of step *%s* is %d s; on Kubernetes it must be at least 60 s." % (step, seconds))
 
 
-def merge_resources(attributes: Dict[str, Any], defaults: Dict[str, Any], decos: Iterable[Any]) -> None:
+def merge_resources(attributes: dict[str, Any], defaults: dict[str, Any], decos: Iterable[Any]) -> None:
     """Take over @resources: the larger of both values; gpu and shared_memory override. Core's rule, for quantities too."""
     for deco in decos:
         if not isinstance(deco, ResourcesDecorator):
@@ -66,18 +69,18 @@ def larger(mine: Any, other: Any, what: str) -> str:
         raise KubernetesError(str(error)) from error
 
 
-def check_attributes(step: str, attributes: Dict[str, Any]) -> None:
+def check_attributes(step: str, attributes: dict[str, Any]) -> None:
     """Refuse wrong values, naming the step, the attribute and what it may be."""
     try:
         _check_sizes(attributes)
         _check_choices(attributes)
         _check_structures(attributes)
     except InvalidSpec as error:
-        raise KubernetesError("Step *%s*: %s" % (step, error)) from error
+        raise KubernetesError(f"Step *{step}*: {error}") from error
     validate_kube_labels(attributes["labels"])
 
 
-def _check_sizes(attributes: Dict[str, Any]) -> None:
+def _check_sizes(attributes: dict[str, Any]) -> None:
     quantities.count(attributes["cpu"], "cpu")
     for name in ("memory", "disk"):
         quantities.megabytes(attributes[name], name)
@@ -101,38 +104,45 @@ def whole_number(value: Any, what: str, least: int, most: int = 2**31) -> int:
         number = float("nan")
     if isinstance(value, bool) or not number.is_integer() or not least <= number <= most:
         limits = "of at least %d" % least if most == 2**31 else "from %d to %d" % (least, most)
-        raise InvalidSpec("%s is a whole number %s, not %r." % (what, limits, value))
+        raise InvalidSpec(f"{what} is a whole number {limits}, not {value!r}.")
     return int(number)
 
 
-def _check_choices(attributes: Dict[str, Any]) -> None:
+def _check_choices(attributes: dict[str, Any]) -> None:
     for name, choices in (("qos", QOS_CLASSES), ("gpu_vendor", GPU_VENDORS)):
         value = attributes[name]
         if value is not None and str(value).lower() not in choices:
-            raise InvalidSpec("%s is one of %s, not %r." % (name, ", ".join(choices), value))
+            raise InvalidSpec("{} is one of {}, not {!r}.".format(name, ", ".join(choices), value))
     logs = attributes["logs"]
     if logs is not None:
         parse_logs(logs)
 
 
 def parse_logs(value: Any) -> Any:
-    """"control", "all", "none", or a tuple of ranks from "0,3" or [0, 3]."""
+    """ "control", "all", "none", or a tuple of ranks from "0,3" or [0, 3]."""
     text = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value).strip()
     if text in ("control", "all", "none"):
         return text
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdigit() for part in parts):
-        raise InvalidSpec("logs is control, all, none or ranks such as 0,3, not %r." % (value,))
+        raise InvalidSpec(f"logs is control, all, none or ranks such as 0,3, not {value!r}.")
     return tuple(int(part) for part in parts)
 
 
-def _check_structures(attributes: Dict[str, Any]) -> None:
-    for name in ("persistent_volume_claims", "labels", "annotations", "extended_resources", "security_context", "node_selector"):
+def _check_structures(attributes: dict[str, Any]) -> None:
+    for name in (
+        "persistent_volume_claims",
+        "labels",
+        "annotations",
+        "extended_resources",
+        "security_context",
+        "node_selector",
+    ):
         value = attributes[name]
         if value is not None and not isinstance(value, dict):
-            raise InvalidSpec("%s is a dictionary, not %s." % (name, json.dumps(value, default=str)))
+            raise InvalidSpec(f"{name} is a dictionary, not {json.dumps(value, default=str)}.")
     for name in ("tolerations", "image_pull_secrets"):
         value = attributes[name]
         if value is not None and not isinstance(value, (list, tuple)):
-            raise InvalidSpec("%s is a list, not %s." % (name, json.dumps(value, default=str)))
+            raise InvalidSpec(f"{name} is a list, not {json.dumps(value, default=str)}.")
     is_true(attributes["use_tmpfs"])

@@ -1,7 +1,9 @@
 """What a task tells Metaflow's metadata about where it runs: core's keys, and ours."""
 
+from __future__ import annotations
+
 import os
-from typing import Any, Dict, List
+from typing import Any
 
 from metaflow.metadata_provider import MetaDatum
 
@@ -19,14 +21,14 @@ POD_FIELDS = {
 }
 
 
-def of_pod() -> Dict[str, str]:
+def of_pod() -> dict[str, str]:
     return {key: os.environ[name] for key, name in POD_FIELDS.items() if os.environ.get(name)}
 
 
-def entries(values: Dict[str, Any], attempt: int) -> List[MetaDatum]:
+def entries(values: dict[str, Any], attempt: int) -> list[MetaDatum]:
     """Metadata entries of one attempt; None leaves a value out."""
     return [
-        MetaDatum(field=key, value=value, type=key, tags=["attempt_id:{0}".format(attempt)])
+        MetaDatum(field=key, value=value, type=key, tags=[f"attempt_id:{attempt}"])
         for key, value in values.items()
         if value is not None
     ]

@@ -1,0 +1,44 @@
+"""Before a run: is there a cluster, and does it know what this flow needs? Said before anything is uploaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import InvalidSpec
+from .host_errors import as_metaflow_error
+
+
+def gang_steps(graph: Any) -> list[str]:
+    """Names of the steps that will be gangs on Kubernetes."""
+    return [
+        node.name
+        for node in graph
+        if any(deco.name == "kubernetes" for deco in node.decorators)
+        and any(getattr(deco, "IS_PARALLEL", False) for deco in node.decorators)
+    ]
+
+
+def check_cluster(graph: Any) -> None:
+    """Raise one clear Metaflow error when the cluster can't be reached or doesn't serve JobSet although a gang needs it."""
+    from ..cluster.client import KubernetesClient
+    from ..cluster.protocol import JOBS
+    from .settings import jobset_resource
+
+    with as_metaflow_error():
+        client = KubernetesClient(patience=5.0)
+        try:
+            gangs = gang_steps(graph)
+            resource = jobset_resource() if gangs else JOBS
+            if not client.serves(resource):
+                raise InvalidSpec(not_served(resource, gangs))
+        finally:
+            client.close()
+
+
+def not_served(resource: Any, gangs: list[str]) -> str:
+    return (
+        f"The cluster does not serve {resource.plural}.{resource.group}/{resource.version}, which "
+        f"step{'s' if len(gangs) > 1 else ''} *{', '.join(gangs) or '?'}* need{'' if len(gangs) > 1 else 's'}: JobSet is not "
+        "installed there, or in another version. Install it (https://jobset.sigs.k8s.io), or set "
+        "METAFLOW_KUBERNETES_JOBSET_GROUP and METAFLOW_KUBERNETES_JOBSET_VERSION to what is served."
+    )
