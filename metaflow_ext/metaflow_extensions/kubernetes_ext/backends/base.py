@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
+from ..manifests.pod import Manifest as Manifest
 from ..spec.launch import LaunchSpec
 from ..status.model import Observation, WorkloadStatus
-
-Manifest = dict[str, Any]
 
 
 class Backend(Protocol):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..spec.launch import Group, LaunchSpec
 from .job import job_spec
-from .pod import Manifest, metadata
+from .pod import Manifest, metadata, present
 
 API_VERSION = "jobset.x-k8s.io/v1alpha2"
 
@@ -36,5 +36,5 @@ def jobset(spec: LaunchSpec, api_version: str = API_VERSION) -> Manifest:
 
 
 def _replicated_job(spec: LaunchSpec, group: Group) -> Manifest:
-    template = {"metadata": metadata(spec, group), "spec": job_spec(spec, group, is_indexed=True)}
+    template = {**present(metadata=metadata(spec, group)), "spec": job_spec(spec, group, is_indexed=True)}
     return {"name": group.name, "replicas": 1, "template": template}

@@ -36,14 +36,14 @@ def escaped(text: str) -> str:
 def metadata(spec: LaunchSpec, group: Group | None = None) -> Manifest:
     """Labels and annotations: of the top object, or of the Job and the pods of `group` (without `labels.TOP_OBJECT_ONLY`)."""
     if group is None:
-        return _present(labels=dict(spec.labels), annotations=dict(spec.annotations))
+        return present(labels=dict(spec.labels), annotations=dict(spec.annotations))
     inherited = {key: value for key, value in spec.labels.items() if key not in labels.TOP_OBJECT_ONLY}
-    return _present(labels={**inherited, **group.labels}, annotations={**spec.annotations, **group.annotations})
+    return present(labels={**inherited, **group.labels}, annotations={**spec.annotations, **group.annotations})
 
 
 def pod_template(spec: LaunchSpec, group: Group) -> Manifest:
     """A core/v1 PodTemplateSpec: the pod of every rank of `group`."""
-    pod = _present(
+    pod = present(
         restartPolicy="Never",  # a rank that ends has ended: retries are Metaflow's
         terminationGracePeriodSeconds=spec.grace_seconds,
         activeDeadlineSeconds=spec.deadline_seconds,  # on the pod: a Job's deadline deletes its pods, and the evidence
@@ -55,11 +55,11 @@ def pod_template(spec: LaunchSpec, group: Group) -> Manifest:
         containers=[_container(group.container, group.storage)],
         volumes=_volumes(group.storage),
     )
-    return {**_present(metadata=metadata(spec, group)), "spec": pod}
+    return {**present(metadata=metadata(spec, group)), "spec": pod}
 
 
 def _container(container: ContainerSpec, storage: Storage) -> Manifest:
-    return _present(
+    return present(
         name=container.name,
         image=container.image,
         imagePullPolicy=container.image_pull_policy,
@@ -82,23 +82,19 @@ def _env(variable: EnvVar) -> Manifest:
 
 def _resources(resources: Resources) -> Manifest:
     """QoS Burstable has requests only, Guaranteed the same limits; devices are limits, extended resources both."""
-    sizes = _present(cpu=resources.cpu, memory=resources.memory)
+    sizes = present(cpu=resources.cpu, memory=resources.memory)
     if resources.disk is not None:
         sizes["ephemeral-storage"] = resources.disk
     extended = {name: str(quantity) for name, quantity in resources.extended.items()}
     gpu = {} if resources.gpu is None else {resources.gpu_resource: str(resources.gpu)}
     limits = sizes if resources.limits_equal_requests else {}
-    return _present(requests={**sizes, **extended}, limits={**limits, **extended, **gpu})
+    return present(requests={**sizes, **extended}, limits={**limits, **extended, **gpu})
 
 
 def _volumes(storage: Storage) -> list[Manifest]:
-    return [
-        *(_memory_volume(name, size) for name, _, size in _memory(storage)),
-        *(
-            {"name": claim_volume_name(claim), "persistentVolumeClaim": {"claimName": claim}}
-            for claim in storage.claims
-        ),
-    ]  # fmt: skip
+    memory = [_memory_volume(name, size) for name, _, size in _memory(storage)]
+    claims = [{"name": claim_volume_name(claim), "persistentVolumeClaim": {"claimName": claim}} for claim in storage.claims]
+    return memory + claims
 
 
 def _volume_mounts(storage: Storage) -> list[Manifest]:
@@ -119,7 +115,7 @@ def _memory(storage: Storage) -> list[tuple[str, str, str | None]]:
 
 
 def _memory_volume(name: str, size: str | None) -> Manifest:
-    return {"name": name, "emptyDir": {"medium": "Memory", **_present(sizeLimit=size)}}
+    return {"name": name, "emptyDir": {"medium": "Memory", **present(sizeLimit=size)}}
 
 
 def claim_volume_name(claim: str) -> str:
@@ -129,7 +125,7 @@ def claim_volume_name(claim: str) -> str:
     return f"{names.slug(claim, names.MAX_LABEL - 9)}-{names.digest((claim,))}"
 
 
-def _present(**fields: Any) -> Manifest:
+def present(**fields: Any) -> Manifest:
     """The fields that say something: not None, and no empty list or mapping."""
     return {
         name: value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,12 @@ import yaml
 
 _FIRST = ("apiVersion", "kind", "metadata", "name", "namespace")
 _LAST = ("template", "replicatedJobs", "containers", "volumes")
+
+
+# Strings that PyYAML reads back as such but Kubernetes' YAML reads as numbers or truth values: to be quoted.
+_AMBIGUOUS = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?0[xob][0-9a-fA-F_]+|[yYnN]")
+
+_OTHER_LINE_BREAKS = re.compile("[\\r\\x85\\u2028\\u2029]")  # unescaped, these read back as other ones
 
 
 class _Dumper(yaml.SafeDumper):
@@ -22,7 +29,14 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    style = None
+    if _OTHER_LINE_BREAKS.search(text):
+        style = '"'
+    elif "\n" in text:
+        style = "|"
+    elif _AMBIGUOUS.fullmatch(text):
+        style = "'"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Dumper.add_representer(str, _text)
@@ -30,7 +44,8 @@ _Dumper.add_representer(str, _text)
 
 def as_yaml(manifest: Mapping[str, Any]) -> str:
     """YAML that reads back as exactly `manifest` and can be given to `kubectl create -f -`. The order is stable."""
-    return yaml.dump(_ordered(manifest), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    text: str = yaml.dump(_ordered(manifest), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    return text
 
 
 def _ordered(value: Any) -> Any:

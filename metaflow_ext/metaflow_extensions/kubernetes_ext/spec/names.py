@@ -75,14 +75,6 @@ def workload_name(flow: str, step: str, identity: Sequence[str]) -> str:
     return f"{readable}-{digest((flow, step, *identity), 10)}"
 
 
-def container_name(step: str) -> str:
-    """A DNS label for the container of a step: its name with '-' for '_' as in core Metaflow, made valid where that is not."""
-    plain = step.replace("_", "-")
-    if _DNS_LABEL.match(plain):
-        return plain
-    return "-".join(filter(None, (slug(step, MAX_LABEL - 9), digest((step,)))))
-
-
 def label_value(text: str) -> str:
     """`text` where it is a valid label value; else its valid characters, cut, and a digest, so that values stay apart."""
     if text == "" or _LABEL_NAME.match(text):

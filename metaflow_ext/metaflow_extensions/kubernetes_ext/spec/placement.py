@@ -14,12 +14,6 @@ _OPERATORS = ("Equal", "Exists", "Lt", "Gt")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-def toleration(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """A core/v1 Toleration from either spelling of its fields (`toleration_seconds` is core Metaflow's); None leaves one out."""
-    renamed = {"tolerationSeconds" if key == "toleration_seconds" else key: value for key, value in attributes.items()}
-    return {key: value for key, value in renamed.items() if value is not None}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Placement:
     """`tolerations` are camelCase dicts as in a pod (core/v1 Toleration)."""

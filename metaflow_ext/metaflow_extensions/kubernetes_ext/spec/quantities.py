@@ -29,7 +29,9 @@ def amount(quantity: str) -> Decimal:
     if not match:
         raise InvalidSpec(f"{quantity!r} is not a Kubernetes quantity such as 2, 0.5, 500m, 4096M or 4Gi.")
     number, suffix = match.group(1), match.group(2) or ""
-    value = Decimal(number + suffix) if suffix[1:] and suffix[0] in "eE" else Decimal(number) * _SUFFIX[suffix]
+    value = (
+        Decimal(number + suffix) if suffix[:1] in ("e", "E") and suffix not in _SUFFIX else Decimal(number) * _SUFFIX[suffix]
+    )
     if abs(value) > _LARGEST:
         raise InvalidSpec(f"{quantity!r} is larger than any quantity of Kubernetes.")
     return value
@@ -89,5 +91,6 @@ def whole(value: object, what: str, least: int = 0) -> int:
 
 
 def require_bytes(quantity: str, what: str) -> None:
+    """InvalidSpec where a quantity of bytes is less than one, which "500m" is."""
     if amount(quantity) < 1:
         raise InvalidSpec(f"{what}={quantity!r} is less than one byte ('m' means thousandths); M is megabytes, Mi mebibytes.")
