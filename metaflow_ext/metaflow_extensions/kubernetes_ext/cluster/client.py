@@ -17,7 +17,7 @@ from .access import Access, Login
 from .closing import Closed, Closing
 from .protocol import Resource, WatchEvent
 from .requests import Request
-from .retry import Backoff, Trouble, retrying
+from .retry import DEFAULT_BACKOFF, Backoff, Trouble, retrying
 from .streams import Stream
 from .transport import Pool, Transport
 
@@ -42,7 +42,7 @@ class KubernetesClient:
         watch_seconds: float = 300.0,
         slack_seconds: float = 15.0,
         log_silence_seconds: float = 300.0,
-        backoff: Backoff = Backoff(),  # noqa: B008  (frozen)
+        backoff: Backoff = DEFAULT_BACKOFF,
         monotonic: Callable[[], float] = time.monotonic,
         on_trouble: Trouble | None = None,
     ) -> None:

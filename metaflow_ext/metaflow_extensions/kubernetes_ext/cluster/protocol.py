@@ -36,8 +36,8 @@ JOBS = Resource("batch", "v1", "jobs", "Job")
 class WatchEvent:
     """`type` is ADDED, MODIFIED, DELETED, or SYNCED.
 
-    SYNCED says: what came since the last SYNCED (as ADDED) is now the whole truth; objects not among them are gone.
-    It comes after the first list and after every re-list (410 Gone), with `object` {}.
+    SYNCED brings the whole list at once: `object` is {"items": [...]}, all that exists now; what is not among them is gone.
+    It comes first, and again after every re-list (410 Gone).
     """
 
     type: str

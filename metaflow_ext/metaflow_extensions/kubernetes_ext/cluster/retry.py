@@ -39,6 +39,9 @@ class Backoff:
             whole = min(2 * whole, self.longest)
 
 
+DEFAULT_BACKOFF = Backoff()
+
+
 def pause(delay: float, error: ClusterError) -> float:
     """`delay`, but no less than the server asked for (Retry-After), with the delay's jitter on top."""
     if error.retry_after is None:
@@ -53,7 +56,7 @@ def retrying(
     patience: float,
     sleep: Callable[[float], None],
     monotonic: Callable[[], float],
-    backoff: Backoff = Backoff(),
+    backoff: Backoff = DEFAULT_BACKOFF,
     on_trouble: Trouble | None = None,
 ) -> T:
     """`call()`, again after transient errors until `patience` seconds have passed; then the last error.

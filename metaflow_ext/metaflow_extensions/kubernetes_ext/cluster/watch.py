@@ -54,9 +54,7 @@ def events(
                 listed = source.list()
                 version = str((listed.get("metadata") or {}).get("resourceVersion") or "")
                 has_listed = True
-                for item in listed.get("items") or ():
-                    yield WatchEvent("ADDED", item)
-                yield WatchEvent("SYNCED", {})
+                yield WatchEvent("SYNCED", {"items": listed.get("items") or []})
             stream = source.stream(version)
             opened_at = monotonic()
             if in_trouble and on_trouble:

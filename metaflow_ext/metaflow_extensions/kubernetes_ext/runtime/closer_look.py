@@ -1,0 +1,96 @@
+"""Reads what no watch brings: Events, and Kueue's Workload. On demand, seldom, and never a reason to fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from ..cluster.protocol import EVENTS, ClusterClient, Resource
+from ..errors import ClusterError, Forbidden
+from ..status.model import Observation, Phase, WorkloadStatus
+from .picture import Picture, uid_of
+
+# Seconds of waiting after which Events are read. They are for people, and each reading costs some requests: what can be read
+# from the objects themselves comes by the watches at once.
+SCHEDULE = (5.0, 30.0, 150.0, 600.0)
+_MOST_PODS = 2
+_QUEUE_NAME = "kueue.x-k8s.io/queue-name"
+_JOB_UID = "kueue.x-k8s.io/job-uid"
+_KUEUE_VERSIONS = ("v1beta2", "v1beta1")
+
+
+class CloserLook:
+    """`tell` hears once of each permission that is missing."""
+
+    def __init__(self, client: ClusterClient, namespace: str, tell: Callable[[str], None]) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._tell = tell
+        self._denied: set[str] = set()
+        self._waiting_since: datetime | None = None
+        self._looks = 0
+        self._workloads: Resource | None = None
+
+    def is_due(self, status: WorkloadStatus, at: datetime) -> bool:
+        """While the workload does not run: after the seconds of SCHEDULE, then each time as long again as its last step."""
+        if status.phase not in (Phase.PENDING, Phase.QUEUED, Phase.STARTING):
+            self._waiting_since = None
+            return False
+        if self._waiting_since is None:
+            self._waiting_since, self._looks = at, 0
+        beyond = max(0, self._looks - len(SCHEDULE) + 1)
+        due = SCHEDULE[min(self._looks, len(SCHEDULE) - 1)] + beyond * SCHEDULE[-1]
+        if (at - self._waiting_since).total_seconds() < due:
+            return False
+        self._looks += 1
+        return True
+
+    def look(self, picture: Picture, observation: Observation) -> None:
+        """Adds what there is to the picture; ClusterErrors but a missing permission mean: another time."""
+        for uid in _worth_a_look(observation):
+            listed = self._list(EVENTS, field_selector=f"involvedObject.uid={uid}")
+            picture.add_events(listed)
+        workload = observation.workload or {}
+        if ((workload.get("metadata") or {}).get("labels") or {}).get(_QUEUE_NAME):
+            resource = self._kueue()
+            found = self._list(resource, label_selector=f"{_JOB_UID}={uid_of(workload)}") if resource else []
+            picture.admission = found[-1] if found else picture.admission
+
+    def _list(self, resource: Resource, **selectors: str) -> list[Mapping[str, Any]]:
+        if resource.plural in self._denied:
+            return []
+        try:
+            return list(self._client.list(resource, self._namespace, **selectors).get("items") or ())
+        except Forbidden as error:
+            self._denied.add(resource.plural)
+            self._tell(f"Some causes of waiting and failing can't be told: {error}")
+        except ClusterError:
+            pass
+        return []
+
+    def _kueue(self) -> Resource | None:
+        for version in _KUEUE_VERSIONS if self._workloads is None else ():
+            resource = Resource("kueue.x-k8s.io", version, "workloads", "Workload")
+            try:
+                if self._client.serves(resource):
+                    self._workloads = resource
+                    break
+            except ClusterError:
+                return None
+        return self._workloads
+
+
+def _worth_a_look(observation: Observation) -> Iterator[str]:
+    """The uids of the workload, its Jobs, and a few pods that have a node and don't run."""
+    if observation.workload is not None:
+        yield uid_of(observation.workload)
+    yield from filter(None, map(uid_of, observation.jobs))
+    stuck = [
+        record.object
+        for record in observation.pods
+        if not record.deleted
+        and (record.object.get("status") or {}).get("phase") == "Pending"
+        and (record.object.get("spec") or {}).get("nodeName")
+    ]
+    yield from map(uid_of, stuck[:_MOST_PODS])

@@ -1,0 +1,150 @@
+"""One thread per watch, all feeding one inbox. Where watching is not permitted, listing now and then."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..cluster.protocol import ClusterClient, Resource, Stream, WatchEvent
+from ..cluster.retry import is_transient
+from ..errors import ClusterError, Forbidden
+from .clock import Clock
+
+POLL_SECONDS = 15.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """What a feed watches. `source` names it in the inbox."""
+
+    source: str
+    resource: Resource
+    label_selector: str = ""
+    field_selector: str = ""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """The server can't be reached, or (None) can again."""
+
+    error: ClusterError | None
+
+
+@dataclass(frozen=True)
+class Degraded:
+    """The permission to watch is missing; `error` says which. The feed goes on by listing."""
+
+    error: ClusterError
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The feed is over: by an error, or (None) because it was closed."""
+
+    error: Exception | None
+
+
+Message = WatchEvent | Trouble | Degraded | Ended
+
+
+class Inbox:
+    """Messages of all feeds with their sources, in the order they came."""
+
+    def __init__(self) -> None:
+        self.filled = threading.Event()
+        self._messages: deque[tuple[str, Message]] = deque()
+
+    def put(self, source: str, message: Message) -> None:
+        self._messages.append((source, message))
+        self.filled.set()
+
+    def drain(self) -> list[tuple[str, Message]]:
+        self.filled.clear()
+        drained = []
+        while self._messages:
+            drained.append(self._messages.popleft())
+        return drained
+
+
+class Feeds:
+    """Watches the selections from `start` to `close`."""
+
+    def __init__(self, client: ClusterClient, namespace: str, selections: tuple[Selection, ...], clock: Clock) -> None:
+        self.inbox = Inbox()
+        self._client = client
+        self._namespace = namespace
+        self._selections = selections
+        self._clock = clock
+        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        self._streams: list[Stream[WatchEvent]] = []
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        for selection in self._selections:
+            name = f"watch-{selection.resource.plural}"
+            thread = threading.Thread(target=self._run, args=(selection,), name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def close(self, wait: float = 2.0) -> None:
+        """Ends all feeds; their threads are given `wait` seconds."""
+        self._closed.set()
+        with self._lock:
+            streams = list(self._streams)
+        for stream in streams:
+            stream.close()
+        for thread in self._threads:
+            thread.join(wait)
+
+    def _run(self, selection: Selection) -> None:
+        put: Callable[[Message], None] = lambda message: self.inbox.put(selection.source, message)  # noqa: E731
+        error: Exception | None = RuntimeError(f"The watch of {selection.resource.plural} died.")
+        try:
+            self._watch(selection, put)
+            error = None
+        except Forbidden as denied:
+            put(Degraded(denied))
+            error = self._polled(selection, put)
+        except ClusterError as caught:
+            error = caught
+        finally:
+            put(Ended(error))  # also after a bug, whose traceback the thread prints: nobody waits for a dead feed
+
+    def _watch(self, selection: Selection, put: Callable[[Message], None]) -> None:
+        stream = self._client.watch(
+            selection.resource,
+            self._namespace,
+            label_selector=selection.label_selector,
+            field_selector=selection.field_selector,
+            on_trouble=lambda error: put(Trouble(error)),
+        )
+        with self._lock:
+            self._streams.append(stream)
+        if self._closed.is_set():
+            stream.close()
+        for event in stream:
+            put(event)
+
+    def _polled(self, selection: Selection, put: Callable[[Message], None]) -> ClusterError | None:
+        """Lists until closed; the error that ends it."""
+        while not self._closed.is_set():
+            try:
+                listed: dict[str, Any] = self._client.list(
+                    selection.resource,
+                    self._namespace,
+                    label_selector=selection.label_selector,
+                    field_selector=selection.field_selector,
+                )
+            except ClusterError as error:
+                if not is_transient(error):
+                    return error
+                put(Trouble(error))
+            else:
+                put(Trouble(None))
+                put(WatchEvent("SYNCED", {"items": listed.get("items") or []}))
+            self._clock.wait(self._closed, POLL_SECONDS)
+        return None

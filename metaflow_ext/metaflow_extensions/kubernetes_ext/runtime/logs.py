@@ -1,0 +1,134 @@
+"""Shows what ranks write, as they write it, and keeps each one's last lines.
+
+One thread per followed rank, each blocked in a read: cheap for the ranks a person can follow. Everything else only knows
+`LogStreams`, so that one loop over all sockets can take the threads' place.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from ..cluster.protocol import ClusterClient, Stream
+from ..errors import ClusterError, Forbidden, NotFound
+from ..status.model import RankStatus
+from .clock import Clock
+from .reporter import Reporter
+
+KEPT_LINES = 30
+_PAUSE_SECONDS = 1.0
+
+
+def selected(which: str | Iterable[int], rank: RankStatus, control_rank: int = 0) -> bool:
+    """`which` is "all", "control", "none", or the ranks as a list or as text ("0,3")."""
+    if which == "all":
+        return True
+    if which == "control":
+        return rank.rank == control_rank
+    if which == "none" or which == "":
+        return False
+    ranks = which.split(",") if isinstance(which, str) else which
+    return str(rank.rank) in {str(one).strip() for one in ranks}
+
+
+class LogStreams:
+    """Log streams of the pods of one workload. `tell` hears once why logs can't be shown."""
+
+    def __init__(
+        self, client: ClusterClient, namespace: str, *, reporter: Reporter, clock: Clock, tell: Callable[[str], None]
+    ) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._reporter = reporter
+        self._clock = clock
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._is_denied = False
+        self._threads: dict[str, threading.Thread] = {}  # by pod uid
+        self._streams: dict[str, Stream[tuple[str, str]]] = {}
+        self._ended: set[str] = set()
+        self._kept: dict[str, deque[str]] = {}
+
+    def follow(self, rank: RankStatus, container: str = "") -> None:
+        """Show the rank's lines from its first on; a pod that is followed already is left alone."""
+        self._start(rank, container, self._follow)
+
+    def capture(self, rank: RankStatus, container: str = "") -> None:
+        """Only keep the rank's last lines, before somebody deletes its pod."""
+        self._start(rank, container, self._capture)
+
+    def has_ended(self, pod_uid: str) -> None:
+        """The pod has ended: its log is complete when its stream ends."""
+        self._ended.add(pod_uid)
+
+    def last_lines(self, pod_uid: str, wait: float = 5.0) -> tuple[str, ...]:
+        """What is kept of the pod's log, after waiting for a complete one."""
+        thread = self._threads.get(pod_uid)
+        if thread is not None:
+            thread.join(wait)
+        return tuple(self._kept.get(pod_uid, ()))
+
+    def close(self, wait: float = 5.0) -> None:
+        """Wait for the logs of ended pods to be complete, then end all streams."""
+        give_up_at = self._clock.monotonic() + wait
+        for pod_uid, thread in list(self._threads.items()):
+            if pod_uid in self._ended:
+                thread.join(max(0.0, give_up_at - self._clock.monotonic()))
+        self._closed.set()
+        with self._lock:
+            streams = list(self._streams.values())
+        for stream in streams:
+            stream.close()
+        for thread in self._threads.values():
+            thread.join(1.0)
+
+    def _start(self, rank: RankStatus, container: str, target: Callable[[RankStatus, str], None]) -> None:
+        if not rank.pod or rank.pod_uid in self._threads or self._closed.is_set():
+            return
+        thread = threading.Thread(target=target, args=(rank, container), name=f"logs-{rank.pod}", daemon=True)
+        self._kept[rank.pod_uid] = deque(maxlen=KEPT_LINES)
+        self._threads[rank.pod_uid] = thread
+        thread.start()
+
+    def _follow(self, rank: RankStatus, container: str) -> None:
+        since = ""
+        while not self._closed.is_set():
+            is_complete = rank.pod_uid in self._ended  # before the reading: what it reads is then all
+            try:
+                stream = self._client.logs(self._namespace, rank.pod, container=container, follow=True, since=since)
+                self._open(rank, stream)
+                for stamp, line in stream:
+                    since = stamp or since
+                    self._kept[rank.pod_uid].append(line)
+                    self._reporter.log(rank.role, rank.rank, stamp, line)
+            except ClusterError as error:
+                self._failed(rank, error)
+                return
+            if is_complete or rank.pod_uid in self._ended:
+                return
+            self._clock.wait(self._closed, _PAUSE_SECONDS)
+
+    def _capture(self, rank: RankStatus, container: str) -> None:
+        try:
+            stream = self._client.logs(self._namespace, rank.pod, container=container, tail=KEPT_LINES)
+            self._open(rank, stream)
+            self._kept[rank.pod_uid].extend(line for _, line in stream)
+        except ClusterError as error:
+            self._failed(rank, error)
+
+    def _open(self, rank: RankStatus, stream: Stream[tuple[str, str]]) -> None:
+        with self._lock:
+            self._streams[rank.pod_uid] = stream
+        if self._closed.is_set():
+            stream.close()
+
+    def _failed(self, rank: RankStatus, error: ClusterError) -> None:
+        """A pod that is gone has no log; a missing permission is the same for all ranks."""
+        if self._closed.is_set() or isinstance(error, NotFound):
+            return
+        with self._lock:
+            was_denied, self._is_denied = self._is_denied, self._is_denied or isinstance(error, Forbidden)
+        if not (was_denied and isinstance(error, Forbidden)):
+            self._tell(f"The log of {rank.role} (rank {rank.rank}) can't be shown: {error}")

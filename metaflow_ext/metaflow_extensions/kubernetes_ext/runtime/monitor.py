@@ -1,0 +1,109 @@
+"""Follows a workload to its end and tells its user what happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ..cluster.protocol import ClusterClient
+from ..status.model import RankStatus, WorkloadStatus
+from ..status.transitions import transitions
+from .clock import Clock
+from .logs import LogStreams, selected
+from .reporter import Reporter
+from .running import RunningJobSet
+from .timeline import Timeline
+
+_STARTED = ("Running", "Succeeded", "Failed")
+_ENDED = ("Succeeded", "Failed", "Deleted")
+_MOST_CAPTURED = 8  # ranks that fail by themselves, within one workload
+
+
+class Monitor:
+    """`which` ranks' logs are shown: "all", "control", "none" or a list (`logs.selected`)."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        running: RunningJobSet,
+        reporter: Reporter,
+        *,
+        clock: Clock,
+        which: str | Iterable[int] = "all",
+        timeline: Timeline | None = None,
+    ) -> None:
+        self._running = running
+        self._reporter = reporter
+        self._clock = clock
+        self._which = which if isinstance(which, str) else tuple(which)
+        self._timeline = timeline or Timeline()
+        self._logs = LogStreams(client, running.namespace, reporter=reporter, clock=clock, tell=self.tell)
+        self._captured: set[str] = set()
+        self._told: WorkloadStatus | None = None
+
+    @property
+    def timeline(self) -> Timeline:
+        return self._timeline
+
+    def tell(self, text: str) -> None:
+        """To the user, and into the timeline."""
+        self._timeline.add(self._clock.now(), text)
+        self._reporter.line(text)
+
+    def follow(self) -> WorkloadStatus:
+        """Blocks until the workload has ended; the last status, its failure with the culprit's last lines."""
+        try:
+            for status in self._running.changes():
+                self.show(status)
+            return self.finish()
+        finally:
+            self.close()
+
+    def show(self, status: WorkloadStatus) -> None:
+        """Tell what has changed since the last call, and look after the logs."""
+        for rank in status.ranks:
+            if rank.pod and rank.phase in _STARTED and selected(self._which, rank):
+                self._logs.follow(rank, self._container(rank))
+            if rank.phase in _ENDED:
+                self._logs.has_ended(rank.pod_uid)
+            if rank.phase == "Failed" and not rank.is_collateral and len(self._captured) < _MOST_CAPTURED:
+                self._captured.add(rank.pod_uid)
+                self._logs.capture(rank, self._container(rank))
+        for change in transitions(self._told, status):
+            self.tell(str(change))
+        self._told = status
+
+    def finish(self) -> WorkloadStatus:
+        """The terminal status with all that is known of its failure. Does not close the logs."""
+        status = self._running.status
+        failure = status.failure
+        if failure is None:
+            return status
+        culprit = next((rank for rank in status.ranks if rank.rank == failure.rank), None)
+        lines = self._logs.last_lines(culprit.pod_uid) if culprit is not None else ()
+        return replace(status, failure=replace(failure, last_lines=lines or failure.last_lines))
+
+    def close(self, wait: float = 5.0) -> None:
+        """Waits for the logs of ended pods to be complete."""
+        self._logs.close(wait)
+
+    def _container(self, rank: RankStatus) -> str:
+        """The first container: a mesh's sidecars come after it. "" (the only one) if the pod is not known."""
+        for record in self._running.observation.pods:
+            if (record.object.get("metadata") or {}).get("uid") == rank.pod_uid:
+                containers = (record.object.get("spec") or {}).get("containers") or [{}]
+                return str(containers[0].get("name") or "")
+        return ""
+
+
+def follow(
+    client: ClusterClient,
+    running: RunningJobSet,
+    reporter: Reporter,
+    *,
+    clock: Clock,
+    which: str | Iterable[int] = "all",
+    timeline: Timeline | None = None,
+) -> WorkloadStatus:
+    """Follow `running` to its end; see `Monitor`."""
+    return Monitor(client, running, reporter, clock=clock, which=which, timeline=timeline).follow()
