@@ -36,7 +36,9 @@ JOBSET_GROUP = "jobset.sigs.k8s.io/replicatedjob-name"
 JOBSET_GROUP_REPLICAS = "jobset.sigs.k8s.io/replicatedjob-replicas"
 JOBSET_JOB_INDEX = "jobset.sigs.k8s.io/job-index"
 JOBSET_RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
+JOBSET_UID = "jobset.sigs.k8s.io/jobset-uid"
 
 # Set by the Job controller on pods.
 JOB_NAME = "batch.kubernetes.io/job-name"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+CONTROLLER_UID = "batch.kubernetes.io/controller-uid"

@@ -5,10 +5,11 @@ The categories of `Failure` and `Waiting` are a stable, documented contract (doc
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from typing import Any, Mapping
+from typing import Any
 
 KubernetesObject = Mapping[str, Any]
 
@@ -57,16 +58,18 @@ class Category(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class PodRecord:
-    """A pod as last seen by the watch. Kept after its deletion: it may be the only evidence.
+    """A pod as last seen by the watch. Kept after its deletion: it may be the only evidence. Made by `status.pods.remember`.
 
-    `first_seen_deleting` is when (Observation time) a deletionTimestamp was first seen, `terminated_before_deletion`
-    whether a container had ended before that: such an end is its own, not one of clean-up.
+    All times are of the one clock of `Observation.at`, finer than the whole seconds in the objects. None where the record was
+    not made by watching: the times in the object are then used.
     """
 
     object: KubernetesObject
     deleted: bool = False
-    seen_at: datetime | None = None
-    terminated_before_deletion: bool = False
+    seen_at: datetime | None = None  # last
+    first_seen_ended: datetime | None = None  # its containers, or the whole pod, had ended
+    first_seen_deleting: datetime | None = None  # it had a deletionTimestamp, or was gone
+    terminated_before_deletion: bool = False  # such an end is its own, not one of clean-up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +89,9 @@ class Observation:
 class RankStatus:
     """One rank of the current attempt. Times are aware, UTC."""
 
-    role: str
+    role: str  # the replicated job's name: control, worker
     rank: int
+    index: int = 0  # within its role: worker 0, 1, ...
     pod: str = ""
     pod_uid: str = ""
     node: str = ""

@@ -1,0 +1,138 @@
+"""What all kinds of workload have in common: from ranks to a phase, and what a new observation may change in an old verdict.
+
+A terminal phase is final. One that is not follows from the pods; where there are none to see, from the phase before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .describe import ranks_of
+from .diagnosis import Case, diagnose, first_incident, of_incident
+from .incidents import Harm
+from .job_evidence import jobs_of
+from .layout import Layout
+from .model import Category, Failure, Observation, Phase, RankStatus, WorkloadStatus
+from .pods import current_records, rank_statuses
+from .reading import Condition, false_condition, is_terminating
+from .waiting import is_running, waiting_for
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """An observation, read: who has which rank in the current attempt."""
+
+    observation: Observation
+    layout: Layout
+    case: Case
+    ranks: tuple[RankStatus, ...]
+    restarts: int = 0
+    previous: WorkloadStatus | None = None
+
+
+def view_of(observation: Observation, layout: Layout, attempt: int, restarts: int, previous: WorkloadStatus | None) -> View:
+    resumed = false_condition(observation.workload, "Suspended")
+    chosen = current_records(observation.pods, layout, attempt, resumed.since if resumed else None)
+    jobs = tuple(jobs_of(observation, attempt))
+    case = Case(observation=observation, layout=layout, chosen=chosen, jobs=jobs, restarts=restarts)
+    ranks = rank_statuses(chosen, layout)
+    return View(observation=observation, layout=layout, case=case, ranks=ranks, restarts=restarts, previous=previous)
+
+
+def have_all_succeeded(view: View) -> bool:
+    return 0 < view.layout.size == len(view.ranks) and all(rank.phase == "Succeeded" for rank in view.ranks)
+
+
+def succeeded(view: View, condition: Condition | None = None) -> WorkloadStatus:
+    return _status(view, Phase.SUCCEEDED, condition)
+
+
+def failed(view: View, condition: Condition | None = None) -> WorkloadStatus:
+    return replace(_status(view, Phase.FAILED, condition), failure=diagnose(view.case, condition))
+
+
+def unfinished(view: View, *, is_suspended: bool, has_status: bool) -> WorkloadStatus:
+    phase = _phase(view, is_suspended, has_status)
+    waiting = waiting_for(view.observation, view.layout, view.case.chosen, view.ranks, view.case.jobs, phase)
+    return replace(_status(view, phase), waiting=waiting)
+
+
+def absent(view: View, kind: str) -> WorkloadStatus:
+    """No object to read: it is gone if it was ever there."""
+    before = view.previous
+    if not view.observation.was_seen:
+        return before or _status(view, Phase.PENDING)
+    size = max(view.layout.size, before.size if before else 0)
+    ranks = view.ranks or (before.ranks if before else ())
+    status = replace(_status(view, Phase.GONE), size=size, ranks=ranks, reason="Gone")
+    return replace(status, failure=_gone_failure(view, kind, size))
+
+
+def final(status: WorkloadStatus, previous: WorkloadStatus | None) -> WorkloadStatus:
+    """A verdict stays; later evidence may only make its cause more precise."""
+    if previous is None or not previous.is_terminal:
+        return status
+    if status.phase is not previous.phase:
+        return previous
+    failure = _more_precise(status.failure, previous.failure)
+    return replace(status, failure=failure, ranks=status.ranks or previous.ranks, size=status.size or previous.size)
+
+
+def _more_precise(new: Failure | None, old: Failure | None) -> Failure | None:
+    if new is None or old is None:
+        return new or old
+    is_news = (old.rank is None and new.rank is not None) or (old.category is Category.UNKNOWN is not new.category)
+    return new if is_news else old
+
+
+def _status(view: View, phase: Phase, condition: Condition | None = None) -> WorkloadStatus:
+    return WorkloadStatus(
+        phase=phase,
+        size=view.layout.size,
+        ranks=view.ranks,
+        restarts=view.restarts,
+        reason=condition.reason if condition else "",
+        message=condition.message if condition else "",
+        counts=dict(Counter(rank.phase for rank in view.ranks if rank.pod)),
+    )
+
+
+def _phase(view: View, is_suspended: bool, has_status: bool) -> Phase:
+    before = view.previous.phase if view.previous and not view.previous.is_terminal else None
+    if is_terminating(view.observation.workload) and before:
+        return before
+    if is_suspended:
+        return Phase.QUEUED
+    if not any(rank.pod for rank in view.ranks):
+        return _phase_without_pods(view, before, has_status)
+    return Phase.RUNNING if _do_all_run(view.ranks, view.layout.size) else Phase.STARTING
+
+
+def _phase_without_pods(view: View, before: Phase | None, has_status: bool) -> Phase:
+    """Nothing means nothing: counters are zero in every run, so only a phase that is known to be over changes."""
+    if before is Phase.QUEUED and has_status:
+        return Phase.STARTING
+    if view.previous and view.restarts > view.previous.restarts:
+        return Phase.STARTING
+    return before or Phase.PENDING
+
+
+def _do_all_run(ranks: Sequence[RankStatus], size: int) -> bool:
+    return len(ranks) >= size and all(is_running(rank) for rank in ranks)
+
+
+def _gone_failure(view: View, kind: str, size: int) -> Failure:
+    """What failed before the deletion is told, since it may be why."""
+    incident = first_incident(view.case)
+    if incident and incident.harm is not Harm.DELETION:
+        own = of_incident(view.case, incident)
+        return replace(own, summary=f"{own.summary} The {kind} was deleted afterwards.")
+    return Failure(
+        category=Category.GONE,
+        summary=f"The {kind} was deleted by someone else" + (f", with {ranks_of(size)}." if size else "."),
+        resolution="Find out who deletes workloads here (kubectl delete, a clean-up job), and run it again.",
+        reason="Gone",
+        at=view.observation.at,
+    )
