@@ -164,6 +164,10 @@ def not_acceptable(accepted: Sequence[str]) -> ApiError:
     return ApiError(406, "NotAcceptable", text)
 
 
+def too_large(limit: int) -> ApiError:
+    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
+
+
 def internal(message: str) -> ApiError:
     return ApiError(500, "InternalError", f"Internal error occurred: {message}", {"causes": [{"message": message}]})
 

@@ -11,12 +11,13 @@ import gzip
 import hmac
 import logging
 from collections.abc import AsyncIterator
+from typing import Any
 from urllib.parse import unquote
 
 import yaml
 from aiohttp import web
 
-from ..errors import ApiError, internal, method_not_allowed, no_such_path
+from ..errors import ApiError, internal, method_not_allowed, no_such_path, too_large
 from . import access, discovery, openapi, subresources
 from .context import Api, Reply, Request
 from .deleting import delete_collection, delete_object
@@ -32,7 +33,7 @@ _HOSTS = frozenset(("127.0.0.1", "localhost", "[::1]"))
 _NOT_FOUND = Reply(code=404, text=b"404 page not found\n", content_type="text/plain")
 _OK = Reply(text=b"ok", content_type="text/plain; charset=utf-8")
 _HEALTH = ("healthz", "livez", "readyz")
-_BODY_LIMIT = 32 * 1024 * 1024
+_BODY_LIMIT = 3 * 1024 * 1024
 _CREATED_BELOW = {"binding": subresources.create_binding, "eviction": subresources.create_eviction, "token": access.token}
 
 
@@ -177,7 +178,10 @@ async def _read(raw: web.BaseRequest, path: str, target: Target) -> Request:
     headers = raw.headers
     body = b""
     if raw.method != "GET":
-        body = await raw.read()
+        try:
+            body = await raw.read()
+        except web.HTTPRequestEntityTooLarge as error:
+            raise too_large(_BODY_LIMIT) from error
         if headers.get("Content-Encoding") == "gzip":
             body = gzip.decompress(body)
     accept = headers.get("Accept", "")
@@ -239,5 +243,10 @@ async def _stream(raw: web.BaseRequest, kind: str, pieces: AsyncIterator[bytes])
 def web_server(app: App) -> web.Server:
     """aiohttp's server for an App: handlers are cancelled when their client leaves, bodies are bounded."""
     return web.Server(
-        app.handler, handler_cancellation=True, access_log=None, client_max_size=_BODY_LIMIT, keepalive_timeout=75
+        app.handler, request_factory=_bounded, handler_cancellation=True, access_log=None, keepalive_timeout=75
     )
+
+
+def _bounded(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=_BODY_LIMIT)
