@@ -27,6 +27,8 @@ class Delays:
     """Between two tries of an image that cannot be pulled."""
     orphaned_pods: float
     """From the removal of a Node to the removal of its pods."""
+    unscheduled_pods: float
+    """From the deletion of a pod that never had a node, and is held by a finalizer, to its end as Failed."""
 
 
 REAL = Delays(
@@ -37,6 +39,7 @@ REAL = Delays(
     restart_backoff=10.0,
     pull_backoff=5.0,
     orphaned_pods=40.0,
+    unscheduled_pods=20.0,
 )
 NONE = Delays(
     pod_batch=0.0,
@@ -46,5 +49,6 @@ NONE = Delays(
     restart_backoff=0.2,
     pull_backoff=2.0,
     orphaned_pods=2.0,
+    unscheduled_pods=3.0,
 )
 BY_NAME = {"real": REAL, "none": NONE}

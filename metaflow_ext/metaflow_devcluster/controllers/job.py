@@ -298,7 +298,7 @@ class _Reconciliation:
         deadline, started = self.spec.get("activeDeadlineSeconds"), parse_time(self.status.get("startTime"))
         if deadline is None or self.is_suspended or started is None:
             return False
-        left = deadline - (self.now - started).total_seconds()
+        left = float(deadline) - (self.now - started).total_seconds()
         if left > 0:
             self.actions.look_again(left)
         return left <= 0

@@ -84,7 +84,7 @@ class NodeLifecycle:
             elif node:
                 yield ("pod", *key_of(obj)), 0.0
             elif is_being_deleted(obj):
-                yield ("pod", *key_of(obj)), self._delays.orphaned_pods / 2
+                yield ("pod", *key_of(obj)), self._delays.unscheduled_pods
 
     def reconcile(self, key: Key) -> float | None:
         if key[0] == "node":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable
 
-from ..errors import NotFound
+from ..api.subresources import bind
 from ..store import Change, Store
 from . import scheduling
 from .events import Recorder
@@ -70,17 +70,7 @@ class Scheduler:
         return None
 
     def _bind(self, pod: Object, node: str) -> None:
-        stamp = format_time(self._now())
-
-        def change(found: Object) -> None:
-            found["spec"]["nodeName"] = node
-            new = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": stamp}
-            _set_condition(found, new)
-
-        try:
-            bound = self._store.modify("pods", namespace_of(pod), name_of(pod), change)
-        except NotFound:
-            return
+        bound = bind(self._store, namespace_of(pod), name_of(pod), node)
         text = f"Successfully assigned {namespace_of(pod)}/{name_of(pod)} to {node}"
         self._record(bound, "Normal", "Scheduled", text)
 

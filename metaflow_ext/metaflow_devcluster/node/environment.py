@@ -71,9 +71,9 @@ def container_environment(
             found[f"{source.get('prefix') or ''}{name}"] = value
     own: dict[str, str] = dict(found)
     for entry in container.get("env") or []:
-        value = _value(pod, container, entry, read, own)
-        if value is not None:
-            own[entry["name"]] = value
+        given = _value(pod, container, entry, read, own)
+        if given is not None:
+            own[entry["name"]] = given
     return {name: value if base.get(name) == value else rewrite(value) for name, value in own.items()}
 
 

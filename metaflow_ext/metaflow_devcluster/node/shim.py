@@ -155,8 +155,9 @@ def become(config: dict[str, Any], output: tuple[int, int], errors: int) -> None
         command, env = config["command"], config["env"]
         os.execvpe(command[0], command, env)
     except OSError as error:
-        os.write(errors, json.dumps([error.errno, error.strerror, error.filename or ""]).encode())
-    os._exit(127)
+        os.write(errors, json.dumps([error.errno, error.strerror, os.fsdecode(error.filename or "")]).encode())
+    finally:
+        os._exit(127)
 
 
 class Container:
