@@ -1,0 +1,46 @@
+"""The words a user reads when a workload has failed. Pure: a status in, lines out."""
+
+from __future__ import annotations
+
+from ..status.model import RankStatus, WorkloadStatus
+
+MAX_LAST_LINES = 10
+MAX_RANKS = 8
+
+
+def lines(status: WorkloadStatus) -> list[str]:
+    """Which rank failed first, where, why, its last lines, what became of the others, what to do."""
+    failure = status.failure
+    if failure is None:
+        return [f"The workload ended as {status.phase}. {status.message}".rstrip()]
+    found = [failure.summary]
+    if failure.last_lines:
+        found.append("Its last lines:")
+        found += [f"    {line}" for line in failure.last_lines[-MAX_LAST_LINES:]]
+    if status.size > 1:
+        found += ranks(status.ranks)
+    if failure.resolution:
+        found.append(failure.resolution)
+    return found
+
+
+def ranks(found: tuple[RankStatus, ...]) -> list[str]:
+    """One line a rank, those that failed by themselves first; the rest is counted."""
+    ordered = sorted(found, key=lambda rank: (rank.is_collateral or rank.phase == "Succeeded", rank.rank))
+    shown = [f"    rank {rank.rank} ({rank.role}): {outcome(rank)}" for rank in ordered[:MAX_RANKS]]
+    if len(ordered) > MAX_RANKS:
+        shown.append(f"    and {len(ordered) - MAX_RANKS} more ranks")
+    return ["The ranks:", *shown] if shown else []
+
+
+def outcome(rank: RankStatus) -> str:
+    where = f" on {rank.node}" if rank.node else ""
+    if rank.is_collateral:
+        return f"stopped because of it{where}"
+    if rank.phase == "Succeeded":
+        return f"succeeded{where}"
+    code = "" if rank.exit_code is None else f", exit code {rank.exit_code}"
+    reason = (
+        f" ({rank.reason}{code})" if rank.reason else (f" (exit code {rank.exit_code})" if rank.exit_code is not None else "")
+    )
+    return f"{rank.phase.lower()}{reason}{where}"

@@ -1,0 +1,213 @@
+"""`kubernetes step`: submit one task's workload, follow it to its end, leave behind what the run needs and nothing else."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from metaflow import current
+from metaflow.util import get_username
+
+from ..backends.base import Backend, Manifest
+from ..backends.job import JobBackend
+from ..backends.jobset import JobSetBackend
+from ..cluster.client import KubernetesClient
+from ..cluster.protocol import ClusterClient
+from ..decorators.attributes import is_true
+from ..decorators.launch_spec import TaskRef, launch_spec
+from ..decorators.settings import Settings, read_settings
+from ..decorators.shared_files import is_shared
+from ..decorators.step_check import parse_logs
+from ..errors import KubernetesExtError, TaskFailed
+from ..runtime.clock import RealClock
+from ..runtime.monitor import Monitor
+from ..runtime.running import RunningJobSet
+from ..runtime.submit import submit
+from ..spec.names import TaskIds, workload_name
+from ..status.diagnosis import of_waiting
+from ..status.model import Phase, WorkloadStatus
+from . import exit_codes, failure_report, rank_records
+from .interrupts import Interrupted, interruptible
+from .task_code import Package, task_code
+from .task_output import TaskReporter
+
+
+def run_step(
+    obj: Any,
+    top_options: Mapping[str, Any],
+    script_name: str,
+    step: str,
+    package: tuple[str, str, str],
+    options: Mapping[str, Any],
+) -> int:
+    """The exit code for core's runtime. `obj` is click's: flow, graph, environment, metadata, flow_datastore, echo."""
+    decorators = list(obj.graph[step].decorators)
+    given = decoded(options)
+    reporter = TaskReporter(obj.echo_always, is_gang=given["num_parallel"] is not None)
+    try:
+        with interruptible():
+            _wait_before_retry(decorators, given["attempt"], reporter)
+            launch = _Launch(obj, step, given)
+            launch.run(
+                launch.builder(
+                    decorators, Package(metadata=package[0], sha=package[1], url=package[2]), script_name, top_options
+                ),
+                reporter,
+            )
+    except KubernetesExtError as error:
+        if not isinstance(error, TaskFailed):  # a failure has been reported with all that is known of it
+            reporter.line(str(error))
+        return exit_codes.of_error(error, has_catch=any(deco.name == "catch" for deco in decorators))
+    except Interrupted as interrupted:
+        return exit_codes.of_signal(interrupted.number)
+    return 0
+
+
+def decoded(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The command line's options as values: `namespace` is the cluster's, `metaflow_namespace` Metaflow's."""
+    found = dict(options)
+    found["metaflow_namespace"] = found.pop("namespace", None)
+    found["namespace"] = found.pop("k8s_namespace", None) or "default"
+    found["node_selector"] = dict(pair.partition("=")[::2] for pair in found.get("node_selector") or ())
+    found["secrets"] = tuple(found.get("secrets") or ())
+    found["use_tmpfs"], found["tmpfs_tempdir"] = is_true(found.get("use_tmpfs")), is_true(found.get("tmpfs_tempdir"))
+    found["attempt"] = int(found.get("retry_count") or 0)
+    return found
+
+
+def backend_of(task: TaskRef, settings: Settings) -> Backend:
+    """A gang is a JobSet, also a gang of one; a plain step a Job."""
+    if task.num_parallel is None:
+        return JobBackend()
+    return JobSetBackend(group=settings.jobset_group, version=settings.jobset_version)
+
+
+def _wait_before_retry(decorators: Sequence[Any], attempt: int, reporter: TaskReporter) -> None:
+    retry = next((deco for deco in decorators if deco.name == "retry"), None)
+    minutes = 0.0 if retry is None or not attempt else float(retry.attributes.get("minutes_between_retries", 2))
+    if minutes > 0:
+        reporter.line(f"Waiting {minutes:g} minutes before the next attempt.")
+        time.sleep(minutes * 60)
+
+
+class _Launch:
+    """One attempt of one task."""
+
+    def __init__(self, obj: Any, step: str, options: Mapping[str, Any]) -> None:
+        self._obj = obj
+        self._options = options
+        self._settings = read_settings(obj.flow_datastore.TYPE)
+        self._clock = RealClock()
+        self._task = TaskRef(
+            flow=obj.flow.name,
+            run_id=options["run_id"],
+            step=step,
+            task_id=options["task_id"],
+            attempt=options["attempt"],
+            user=get_username() or "unknown",
+            num_parallel=options["num_parallel"],
+            project=_project(),
+        )
+        self._ids = TaskIds(self._task.task_id, self._task.num_parallel or 1)
+        self._backend = backend_of(self._task, self._settings)
+
+    def builder(
+        self, decorators: Sequence[Any], package: Package, script_name: str, top_options: Mapping[str, Any]
+    ) -> Callable[[str | None], Manifest]:
+        """Makes the object that is posted, under the task's own name (None) or another."""
+        code = task_code(
+            self._task,
+            flow_datastore=self._obj.flow_datastore,
+            environment=self._obj.environment,
+            decorators=decorators,
+            package=package,
+            script_name=script_name,
+            top_options=top_options,
+            options=self._options,
+        )
+        submission = uuid.uuid4().hex
+
+        def build(name: str | None) -> Manifest:
+            return self._backend.build(launch_spec(self._task, self._options, code, self._settings, submission, name))
+
+        return build
+
+    def run(self, build: Callable[[str | None], Manifest], reporter: TaskReporter) -> None:
+        """Raises TaskFailed when the workload failed; whatever happens, only a workload that succeeded stays behind."""
+        client = KubernetesClient()
+        try:
+            posted = build(None)
+            namespace = posted["metadata"]["namespace"]
+            created = submit(
+                client,
+                self._backend,
+                posted,
+                namespace=namespace,
+                clock=self._clock,
+                rename=lambda taken: build(workload_name(self._task.flow, self._task.step, (uuid.uuid4().hex,))),
+                on_trouble=lambda error: reporter.line(f"The API server takes no requests: {error}") if error else None,
+            )
+            running = RunningJobSet(client, self._backend, created, namespace=namespace, clock=self._clock, tell=reporter.line)
+            self._follow(client, running, reporter)
+        finally:
+            client.close()
+
+    def _follow(self, client: ClusterClient, running: RunningJobSet, reporter: TaskReporter) -> None:
+        which = parse_logs(self._options.get("logs") or self._settings.logs)
+        monitor = Monitor(client, running, reporter, clock=self._clock, which=which)
+        reporter.line(f"{self._backend.kind} {running.name} created in namespace {running.namespace}.")
+        try:
+            with running:
+                status = _end_of(running, monitor)
+        except Interrupted as interrupted:
+            reporter.line(f"{interrupted}: deleting {self._backend.kind} {running.name} with its pods.")
+            running.kill()
+            raise
+        except BaseException:
+            running.kill()
+            raise
+        finally:
+            monitor.close()
+        self._conclude(running, status, reporter)
+
+    def _conclude(self, running: RunningJobSet, status: WorkloadStatus, reporter: TaskReporter) -> None:
+        self._keep_records(status, reporter)
+        if status.phase is Phase.SUCCEEDED:
+            return
+        for line in failure_report.lines(status):
+            reporter.line(line)
+        if status.phase is not Phase.GONE:
+            running.kill()
+        raise TaskFailed(status.failure)
+
+    def _keep_records(self, status: WorkloadStatus, reporter: TaskReporter) -> None:
+        """Every rank's metadata. What goes wrong here must not hide how the workload ended."""
+        metadata, task = self._obj.metadata, self._task
+        try:
+            if metadata.TYPE == "local" and not is_shared():
+                rank_records.synchronise(self._obj.flow_datastore, task.run_id, task.step, self._ids.all(), task.attempt)
+            rank_records.register(metadata, task.run_id, task.step, self._ids, task.attempt, status)
+        except Exception as error:  # noqa: BLE001  (of any datastore or metadata service)
+            reporter.line(f"The metadata of the ranks could not be kept: {type(error).__name__}: {error}")
+
+
+def _end_of(running: RunningJobSet, monitor: Monitor) -> WorkloadStatus:
+    """The terminal status; a workload that waits for what can't come is given up."""
+    for status in running.changes():
+        monitor.show(status)
+        if status.waiting is not None and status.waiting.is_hopeless:
+            raise TaskFailed(of_waiting(status.waiting))
+    return monitor.finish()
+
+
+def _project() -> dict[str, str]:
+    """Core's annotations of @project."""
+    if not current.get("project_name"):
+        return {}
+    return {
+        "metaflow/project_name": current.project_name,
+        "metaflow/branch_name": current.branch_name,
+        "metaflow/project_flow_name": current.project_flow_name,
+    }

@@ -1,0 +1,130 @@
+"""A development cluster and an S3 for the whole session, and what a test needs to run a flow and look at it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+FLOWS = Path(__file__).parent
+REPOSITORY = FLOWS.parent.parent
+
+
+@dataclass
+class Done:
+    """A command that has ended."""
+
+    code: int
+    output: str  # both streams, in order
+
+    def __str__(self) -> str:
+        return f"exit code {self.code}\n{self.output}"
+
+
+@dataclass
+class Runner:
+    """Runs flows in one directory against one cluster."""
+
+    home: Path
+    environment: dict[str, str]
+    extra: dict[str, str] = field(default_factory=dict)
+
+    def command(self, flow: str, *words: str) -> list[str]:
+        path = Path(flow) if "/" in flow else FLOWS / flow
+        return [sys.executable, "-u", str(path), *words]
+
+    def run(self, flow: str, *words: str, timeout: float = 180, **environment: str) -> Done:
+        process = subprocess.Popen(
+            self.command(flow, *words),
+            cwd=self.home, env={**self.environment, **self.extra, **environment}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        )  # fmt: skip
+        try:
+            output, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+            pytest.fail(f"{flow} {' '.join(words)} did not end within {timeout} s:\n{output}")
+        return Done(process.returncode, output)
+
+    def python(self, code: str, timeout: float = 60) -> str:
+        """What `code` prints in a process of its own, as a user of the Client API would run it."""
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=self.home, env={**self.environment, **self.extra},
+            capture_output=True, text=True, timeout=timeout, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def kubectl(self, *words: str) -> str:
+        done = subprocess.run(
+            ["kubectl", *words], env={**self.environment, **self.extra}, capture_output=True, text=True, timeout=30, check=False
+        )
+        return done.stdout + done.stderr
+
+
+def base_environment(home: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("METAFLOW_", "KUBE", "MF_", "AWS_"))}
+    return {**kept, "HOME": str(home), "METAFLOW_USER": "tester", "PYTHONUNBUFFERED": "1"}
+
+
+@pytest.fixture(scope="session")
+def devcluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment that `metaflow-devcluster env` gives."""
+    home = tmp_path_factory.mktemp("devcluster")
+    environment = {**os.environ, "METAFLOW_DEVCLUSTER_HOME": str(home)}
+    tool = [sys.executable, "-m", "metaflow_devcluster"]
+    up = subprocess.run([*tool, "up"], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert up.returncode == 0, up.stdout + up.stderr
+    try:
+        lines = subprocess.run([*tool, "env"], env=environment, capture_output=True, text=True, timeout=30, check=True).stdout
+        exported = [line.removeprefix("export ") for line in lines.splitlines() if line.startswith("export ")]
+        yield {name: value.strip("'\"") for name, _, value in (line.partition("=") for line in exported)}
+    finally:
+        subprocess.run([*tool, "down"], env=environment, capture_output=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def runner(tmp_path: Path, devcluster: dict[str, str]) -> Runner:
+    """Flows on the development cluster with Metaflow's local datastore and metadata."""
+    return Runner(tmp_path, {**base_environment(tmp_path), **devcluster})
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[dict[str, str]]:
+    """moto's server with one bucket: what makes it Metaflow's S3."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        environment = {
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": f"http://{host}:{port}",  # of every other service, too: nothing leaves this machine
+            "METAFLOW_S3_ENDPOINT_URL": f"http://{host}:{port}",
+            "METAFLOW_DATASTORE_SYSROOT_S3": "s3://flows/metaflow",
+        }
+        make_bucket(environment)
+        yield environment
+    finally:
+        server.stop()
+
+
+def make_bucket(environment: dict[str, str]) -> None:
+    code = "import boto3, os; boto3.client('s3', endpoint_url=os.environ['METAFLOW_S3_ENDPOINT_URL']).create_bucket(Bucket='flows')"
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, **environment}, check=True, timeout=60)
+
+
+@pytest.fixture
+def free_environment() -> Callable[[Path], dict[str, str]]:
+    """The environment of a user with no cluster at all."""
+    return base_environment
