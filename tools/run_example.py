@@ -19,6 +19,7 @@ RESULT = """
 import sys
 from metaflow import Run, namespace
 from metaflow.cards import get_cards
+from metaflow.plugins.cards.exception import CardNotPresentException
 
 namespace(None)
 run = Run(sys.argv[1])
@@ -26,7 +27,11 @@ if run.successful and "result" in run.data:
     print("\\nresult  ", run.data.result)
 for step in run:
     for task in step:
-        for card in get_cards(task):
+        try:
+            cards = get_cards(task)
+        except CardNotPresentException:
+            continue
+        for card in cards:
             print("card    ", f"file://{card.path}" if card.path.startswith("/") else card.path)
 """
 

@@ -14,13 +14,13 @@ INK, BLUE, RED = "#22303c", "#2a6fbb", "#c8453b"
 
 def gang_rows(tasks: Any) -> list[list[str]]:
     """One row per rank, of the records in `current.gang.tasks`."""
-    return [[as_text(getattr(task, column, None)) for column in COLUMNS] for task in tasks]
+    return [[as_text(column, getattr(task, column)) for column in COLUMNS] for task in tasks]
 
 
-def as_text(value: Any) -> str:
+def as_text(column: str, value: Any) -> str:
     if value is None:
         return "-"
-    return value.strftime("%H:%M:%S") if hasattr(value, "strftime") else str(value)
+    return value[11:19] if column in ("started", "finished") else str(value)  # of ISO 8601, the time
 
 
 def print_table(headers: list[str], rows: list[list[str]]) -> None:
