@@ -75,9 +75,7 @@ _POD_SUBRESOURCES = (
     Subresource(name="log", kind="Pod", verbs=("get",)),
     _status("Pod"),
 )
-_TOKEN = Subresource(
-    name="token", kind="TokenRequest", verbs=("create",), group="authentication.k8s.io", version="v1"
-)
+_TOKEN = Subresource(name="token", kind="TokenRequest", verbs=("create",), group="authentication.k8s.io", version="v1")
 _FINALIZE = Subresource(name="finalize", kind="Namespace", verbs=("update",))
 
 BUILT_IN: tuple[Resource, ...] = (

@@ -26,6 +26,7 @@ from .resources import JOBSET_GROUP, JOBSET_VERSION, Resource, jobset_resource, 
 from .store import Store
 
 LOOPBACK = "127.0.0.1"
+JOBSET = jobset_resource()
 
 
 @dataclass
@@ -74,7 +75,7 @@ async def start_server(
     *,
     port: int = 0,
     secret: str | None = None,
-    jobset: Resource | None = jobset_resource(),
+    jobset: Resource | None = JOBSET,
     agent: NodeAgent | None = None,
     store: Store | None = None,
 ) -> Server:

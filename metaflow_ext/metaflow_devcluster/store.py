@@ -359,7 +359,7 @@ class Store:
         return shelf
 
     def _free_name(self, resource: str, meta: Object) -> str:
-        base = meta["generateName"][:58]
+        base = str(meta["generateName"])[:58]
         while True:
             name = base + name_suffix()
             if self.find(resource, meta.get("namespace"), name) is None:
@@ -389,7 +389,7 @@ def _version(change: Change) -> int:
 
 def _identity(obj: Object) -> tuple[str, str]:
     meta = obj["metadata"]
-    return meta.get("namespace") or "", meta["name"]
+    return str(meta.get("namespace") or ""), str(meta["name"])
 
 
 def _is_new_generation(kind: Resource, current: Object, updated: Object) -> bool:

@@ -68,8 +68,10 @@ def review(api: Api, target: Target, request: Request) -> Reply:
 def token(api: Api, target: Target, request: Request) -> Reply:
     """Answer a TokenRequest with a signed JWT; nothing here asks for tokens, clients only carry them."""
     account = api.store.get("serviceaccounts", target.namespace, target.name)
-    value = parse(request.body, request.content_type, "TokenRequest") or {}
-    spec = {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 3600, **(value.get("spec") or {})}
+    value = parse(request.body, request.content_type, "TokenRequest")
+    given = (value.get("spec") or {}) if isinstance(value, dict) else {}
+    spec: Object = {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 3600}
+    spec |= {key: item for key, item in given.items() if item is not None}
     seconds = spec["expirationSeconds"]
     if seconds < _SHORTEST_TOKEN:
         text = f"Invalid value: {seconds}: may not specify a duration less than 10 minutes"

@@ -6,14 +6,13 @@ same object as the API, so a bad template is refused at Job creation and an exce
 
 from __future__ import annotations
 
-import copy
 import uuid
 from typing import Any
 
 from .. import errors
 from ..resources import Resource
 from ..store import Store, clone, name_suffix, timestamp
-from . import defaults, jobset, quota, validation
+from . import defaults, jobset, names, quota, validation
 from .crd_schema import apply_schema_defaults, schema_causes, transition_causes
 from .schema import Schemas
 
@@ -130,7 +129,7 @@ class Admission:
         if wanted:
             _mount_token(spec)
         if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
-            spec["imagePullSecrets"] = copy.deepcopy(account["imagePullSecrets"])
+            spec["imagePullSecrets"] = clone(account["imagePullSecrets"])
 
     def _give_priority(self, pod: Object) -> None:
         spec, name = pod["spec"], pod["spec"].get("priorityClassName")
@@ -189,7 +188,7 @@ class Admission:
         node = self.schemas.root(described.group, described.version, described.kind)
         causes = validation.metadata_causes(described.name, new["metadata"])
         if new["metadata"].get("uid") not in (None, old["metadata"]["uid"]):
-            causes.append(validation.names.wrong("metadata.uid", new["metadata"]["uid"], "field is immutable"))
+            causes.append(names.wrong("metadata.uid", new["metadata"]["uid"], "field is immutable"))
         if node:
             apply_schema_defaults(self.schemas, node, new)
             causes += schema_causes(self.schemas, node, new)
@@ -256,7 +255,7 @@ def _label_job(job: Object) -> None:
     if spec.get("manualSelector"):
         return
     template = spec["template"]["metadata"]
-    owned = {key: meta["uid"] for key in _JOB_LABELS}
+    owned = dict.fromkeys(_JOB_LABELS, meta["uid"])
     owned |= {"batch.kubernetes.io/job-name": meta["name"], "job-name": meta["name"]} if meta.get("name") else {}
     template["labels"] = {**(template.get("labels") or {}), **owned}
     if not meta.get("labels"):

@@ -18,7 +18,7 @@ import yaml
 from aiohttp import web
 
 from ..errors import ApiError, internal, method_not_allowed, no_such_path, too_large
-from . import access, discovery, openapi, subresources
+from . import access, discovery, openapi, openapi_v2, subresources
 from .context import Api, Reply, Request
 from .deleting import delete_collection, delete_object
 from .pod_exec import pod_exec
@@ -34,7 +34,11 @@ _NOT_FOUND = Reply(code=404, text=b"404 page not found\n", content_type="text/pl
 _OK = Reply(text=b"ok", content_type="text/plain; charset=utf-8")
 _HEALTH = ("healthz", "livez", "readyz")
 _BODY_LIMIT = 3 * 1024 * 1024
-_CREATED_BELOW = {"binding": subresources.create_binding, "eviction": subresources.create_eviction, "token": access.token}
+_CREATED_BELOW = {
+    "binding": subresources.create_binding,
+    "eviction": subresources.create_eviction,
+    "token": access.token,
+}
 
 
 class App:
@@ -83,11 +87,19 @@ class App:
     # -- documents about the server
 
     def _described(self, raw: web.BaseRequest, parts: list[str]) -> Reply:
-        resources, schemas = self.api.resources, self.api.schemas
+        resources = self.api.resources
         if raw.method not in ("GET", "HEAD"):
             raise method_not_allowed()
         if not parts:
-            paths = ["/api", "/api/v1", "/apis", *(f"/{kind}" for kind in _HEALTH), "/openapi/v2", "/openapi/v3", "/version"]
+            paths = [
+                "/api",
+                "/api/v1",
+                "/apis",
+                *(f"/{kind}" for kind in _HEALTH),
+                "/openapi/v2",
+                "/openapi/v3",
+                "/version",
+            ]
             return Reply(body={"paths": paths})
         head, rest = parts[0], parts[1:]
         if head in _HEALTH:
@@ -122,11 +134,11 @@ class App:
 
     def _openapi(self, raw: web.BaseRequest, rest: list[str]) -> Reply:
         resources, schemas = self.api.resources, self.api.schemas
-        accept = raw.headers.get("Accept", "*/*")
-        if "json" not in accept and "*/*" not in accept:
-            return Reply(code=406, text=b"", content_type="text/plain")
         if rest == ["v2"]:
-            return Reply(text=openapi.swagger(resources, schemas))
+            accept = raw.headers.get("Accept", "")
+            if any(media in accept for media in openapi_v2.ASKED_FOR):
+                return Reply(text=openapi_v2.as_protobuf(resources, schemas), content_type=openapi_v2.MEDIA)
+            return Reply(text=openapi_v2.as_json(resources, schemas))
         if rest == ["v3"]:
             return Reply(body=openapi.index(resources, schemas))
         group, version = (rest[2], rest[3]) if len(rest) == 4 else ("", rest[-1])

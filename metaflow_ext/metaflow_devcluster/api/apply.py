@@ -26,8 +26,8 @@ def applied(
     own = next((e for e in entries if e["manager"] == manager and e["operation"] == "Apply"), None)
     others = [e for e in entries if e is not own and e["operation"] == "Apply"]
     fields = _without_identity(field_set(schemas, node, wanted))
-    before = clone(live) if live else {}
-    result = merged(schemas, node, before, wanted)
+    before: Object = clone(live) if live else {}
+    result: Object = merged(schemas, node, before, wanted)
     for entry in others:
         changed = [path for path in _common(fields, entry["fieldsV1"]) if _at(before, path) != _at(wanted, path)]
         if changed and not force:

@@ -66,7 +66,9 @@ def _type_cause(node: Node, value: Any, path: str) -> Cause | None:
         return None
     actual = _type_name(value)
     label = path or "<nil>"
-    return Cause(label, f'Invalid value: "{actual}": {label} in body must be of type {kind}: "{actual}"', "FieldValueTypeInvalid")
+    return Cause(
+        label, f'Invalid value: "{actual}": {label} in body must be of type {kind}: "{actual}"', "FieldValueTypeInvalid"
+    )
 
 
 def _type_name(value: Any) -> str:

@@ -127,7 +127,7 @@ def identified(value: Any, resource: Resource, body: bytes) -> Object:
 def _json_type(value: Any) -> str:
     if isinstance(value, bool):
         return "bool"
-    return {str: "string", list: "array"}.get(type(value), "number")
+    return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "number"
 
 
 def conform(schemas: Schemas, resource: Resource, value: Object) -> Decoded:

@@ -21,7 +21,7 @@ def resource_of(definition: Object) -> Resource:
     """The served resource of a definition, in its storage version."""
     spec, names = definition["spec"], definition["spec"]["names"]
     version = next(v for v in spec["versions"] if v.get("storage"))
-    subresources = ()
+    subresources: tuple[Subresource, ...] = ()
     if "status" in (version.get("subresources") or {}):
         subresources = (Subresource(name="status", kind=names["kind"], verbs=("get", "patch", "update")),)
     return Resource(

@@ -84,9 +84,7 @@ def delete(api: Api, target: Target, name: str, options: DeleteOptions) -> Objec
     namespace = target.namespace
     if options.dry_run:
         current = api.store.get(resource, namespace, name)
-        return api.store.marked(
-            resource, current, propagation=options.propagation, grace_seconds=options.grace_seconds
-        )
+        return api.store.marked(resource, current, propagation=options.propagation, grace_seconds=options.grace_seconds)
     api.store.delete(
         resource,
         namespace,

@@ -102,11 +102,15 @@ def qualified_name(value: str) -> list[str]:
     """A label key or condition type: an optional DNS prefix and a name."""
     prefix, slash, name = value.rpartition("/")
     if value.count("/") > 1:
-        return ["a qualified name " + _QUALIFIED_TEXT.removeprefix("name part ") + " with an optional DNS subdomain "
-                "prefix and '/' (e.g. 'example.com/MyName')"]
+        return [
+            "a qualified name " + _QUALIFIED_TEXT.removeprefix("name part ") + " with an optional DNS subdomain "
+            "prefix and '/' (e.g. 'example.com/MyName')"
+        ]
     found = []
     if slash:
-        found += ["prefix part must be non-empty"] if not prefix else [f"prefix part {t}" for t in dns_subdomain(prefix)]
+        found += (
+            ["prefix part must be non-empty"] if not prefix else [f"prefix part {t}" for t in dns_subdomain(prefix)]
+        )
     if not name:
         found.append("name part must be non-empty")
     if len(name) > 63:

@@ -1,4 +1,4 @@
-"""The OpenAPI documents that kubectl reads to validate, patch and explain: v3 per group version, v2 as JSON."""
+"""The OpenAPI v3 documents, one a group version, that kubectl reads to validate, patch and explain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _ACTIONS = {"get": "get", "put": "update", "patch": "patch", "delete": "delete"}
 _QUERY = ("dryRun", "fieldManager", "fieldValidation", "force", "pretty")
 
 
-def _path_of(group: str, version: str) -> str:
+def path_of(group: str, version: str) -> str:
+    """Where a group version is served, without the leading slash."""
     return f"apis/{group}/{version}" if group else f"api/{version}"
 
 
@@ -25,7 +26,7 @@ def index(resources: Resources, schemas: Schemas) -> Object:
     """The list of v3 documents; the hash changes with their content, so that clients may cache them."""
     paths = {}
     for group, version in resources.group_versions():
-        path = _path_of(group, version)
+        path = path_of(group, version)
         digest = hashlib.sha256(document(resources, schemas, group, version)).hexdigest()[:32].upper()
         paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"}
     return {"paths": paths}
@@ -41,12 +42,13 @@ def document(resources: Resources, schemas: Schemas, group: str, version: str) -
             name = node["$ref"][len(REF) :] if node else ""
             roots += [name] if name else []
             paths.update(_paths(resource, name))
-    components = {"schemas": _reachable(schemas, roots)}
+    components = {"schemas": reachable(schemas, roots)}
     body = {"openapi": "3.0.0", "info": _INFO, "paths": paths, "components": components}
     return json.dumps(body, separators=(",", ":")).encode()
 
 
-def _reachable(schemas: Schemas, roots: list[str]) -> dict[str, Node]:
+def reachable(schemas: Schemas, roots: list[str]) -> dict[str, Node]:
+    """The named schemas and all that they refer to, sorted by name."""
     found: dict[str, Node] = {}
     wanted = list(roots)
     while wanted:
@@ -71,7 +73,7 @@ def _references(node: Any) -> Iterator[str]:
 
 def _paths(resource: Resource, schema: str) -> Object:
     space = "/namespaces/{namespace}" if resource.namespaced else ""
-    base = f"/{_path_of(resource.group, resource.version)}{space}/{resource.plural}"
+    base = f"/{path_of(resource.group, resource.version)}{space}/{resource.plural}"
     kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
     content = {"application/json": {"schema": {"$ref": REF + schema}}} if schema else {}
     body = {"content": {"*/*": content.get("application/json", {})}}
@@ -89,13 +91,3 @@ def _paths(resource: Resource, schema: str) -> Object:
         collection["post"] = operation("post", with_body=True)
     item = {verb: operation(action, with_body=verb in ("put", "patch")) for verb, action in _ACTIONS.items()}
     return {base: collection, f"{base}/{{name}}": item}
-
-
-def swagger(resources: Resources, schemas: Schemas) -> bytes:
-    """The v2 document: definitions only, which is what its remaining readers look at."""
-    names = [
-        node["$ref"][len(REF) :] for r in resources if (node := schemas.root(r.group, r.version, r.kind)) is not None
-    ]
-    text = json.dumps(_reachable(schemas, names), separators=(",", ":")).replace(REF, "#/definitions/")
-    head = json.dumps({"swagger": "2.0", "info": _INFO, "paths": {}}, separators=(",", ":"))
-    return f'{head[:-1]},"definitions":{text}}}'.encode()

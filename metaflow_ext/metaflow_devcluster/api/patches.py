@@ -51,7 +51,9 @@ def merge_patch(document: Any, patch: Any) -> Any:
 def strategic_merge_patch(schemas: Schemas, node: Node, document: Object, patch: Any) -> Object:
     """Merge by the patch strategies of the schema; the patch may carry directives ($patch and others)."""
     if not isinstance(patch, dict):
-        raise bad_request("error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}")
+        raise bad_request(
+            "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"
+        )
     return _merge_object(schemas, node, document, patch)
 
 
@@ -96,7 +98,7 @@ def _merge_list(schemas: Schemas, node: Node, document: list[Any], patch: list[A
         return [*document, *(item for item in patch if item not in document)]
     if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
         return [item for item in patch if item.get("$patch") != "replace"]
-    merged = clone(document)
+    merged: list[Any] = clone(document)
     for item in patch:
         if key not in item:
             raise bad_request(f"map: {item} does not contain declared merge key: {key}")

@@ -102,5 +102,6 @@ def pod_log(api: Api, target: Target, request: Request) -> AsyncIterator[bytes]:
 
 
 async def _nothing() -> AsyncIterator[bytes]:
-    for piece in ():
+    nothing: tuple[bytes, ...] = ()
+    for piece in nothing:
         yield piece

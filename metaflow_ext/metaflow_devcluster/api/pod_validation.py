@@ -189,7 +189,7 @@ def _toleration_causes(toleration: Object, path: str) -> list[Cause]:
     if operator not in (*_OPERATORS, None, ""):
         found.append(names.unsupported(f"{path}.operator", operator, _OPERATORS))
     if not toleration.get("key") and operator != "Exists":
-        text = "operator must be Exists when `key` is empty, which means \"match all values and all keys\""
+        text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
         found.append(names.wrong(f"{path}.operator", operator or "", text))
     if operator == "Exists" and toleration.get("value"):
         found.append(names.wrong(f"{path}.operator", toleration, "value must be empty when `operator` is 'Exists'"))

@@ -22,9 +22,7 @@ _SIGNED_BITS = 64
 
 @functools.cache
 def _messages() -> dict[str, dict[str, list[str]]]:
-    found: dict[str, dict[str, list[str]]] = json.loads(
-        (Path(__file__).parent / "data" / "messages.json").read_text()
-    )
+    found: dict[str, dict[str, list[str]]] = json.loads((Path(__file__).parent / "data" / "messages.json").read_text())
     return found
 
 

@@ -149,17 +149,16 @@ def _typed(schemas: Schemas, node: Node, value: Any, path: str, struct: str) -> 
     return value
 
 
-def _typed_object(
-    schemas: Schemas, node: Node, field: Node, name: str, value: Any, path: str, struct: str
-) -> Any:
+def _typed_object(schemas: Schemas, node: Node, field: Node, name: str, value: Any, path: str, struct: str) -> Any:
     properties, extra = field.get("properties"), field.get("additionalProperties")
     if properties is None and not isinstance(extra, dict):
         return value
     if not isinstance(value, dict):
         raise _mismatch(value, node, path, struct)
     if properties is None:
-        empty = "" if extra.get("type") == "string" else None
-        found = {k: empty if v is None else _typed(schemas, extra, v, path, struct) for k, v in value.items()}
+        values: Node = extra or {}
+        empty = "" if values.get("type") == "string" else None
+        found = {k: empty if v is None else _typed(schemas, values, v, path, struct) for k, v in value.items()}
         return {k: v for k, v in found.items() if v is not None}
     inner = name.rpartition(".")[2] or struct
     return {

@@ -58,7 +58,8 @@ def _refuse(token: str, expected: str) -> Exception:
 
 def parse_labels(text: str) -> list[Requirement]:
     """The terms of a label selector; 400 with the server's text when it cannot be read."""
-    tokens, found = _Tokens(text), []
+    tokens = _Tokens(text)
+    found: list[Requirement] = []
     while tokens.peek():
         found.append(_requirement(tokens))
         separator = tokens.take()
@@ -97,7 +98,7 @@ def _identifier(token: str) -> str:
 def _values(tokens: _Tokens) -> frozenset[str]:
     if tokens.take() != "(":
         raise _refuse(tokens.found[tokens.position - 1] if tokens.position <= len(tokens.found) else "", "'('")
-    found = []
+    found: list[str] = []
     while True:
         token = tokens.take()
         if token == ")":

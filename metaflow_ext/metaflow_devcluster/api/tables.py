@@ -216,7 +216,13 @@ class Tables:
         return COLUMNS.get(resource.name) or self._custom.get(resource.name) or (_NAME, _AGE)
 
     def table(
-        self, resource: Resource, objects: Sequence[Object], meta: Object, *, include: str = "Metadata", head: bool = True
+        self,
+        resource: Resource,
+        objects: Sequence[Object],
+        meta: Object,
+        *,
+        include: str = "Metadata",
+        head: bool = True,
     ) -> Object:
         """A Table of the objects; `include` is the includeObject parameter, `head` False leaves the columns out."""
         columns = self.columns(resource)

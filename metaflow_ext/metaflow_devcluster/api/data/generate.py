@@ -3,7 +3,7 @@
 Run by hand when the played Kubernetes version changes; needs the Go modules below in the module cache
 (`go mod download -json MODULE@VERSION`) and PyYAML. The product only reads the two files.
 
-    python generate.py K8S_IO_KUBERNETES K8S_IO_API K8S_IO_APIMACHINERY K8S_IO_APIEXTENSIONS SIGS_JOBSET
+    python generate.py K8S_IO_KUBERNETES K8S_IO_API K8S_IO_APIMACHINERY SIGS_JOBSET
 
 Descriptions are left out: they are nine tenths of the size and only `kubectl explain` shows them.
 """
@@ -21,8 +21,8 @@ import yaml
 
 Node = dict[str, Any]
 HERE = Path(__file__).parent
-DOCUMENTS = ("api__v1", "apis__batch__v1", "apis__coordination.k8s.io__v1", "apis__scheduling.k8s.io__v1")
-DOCUMENTS += ("apis__authorization.k8s.io__v1", "apis__apiextensions.k8s.io__v1", "apis__policy__v1")
+GROUPS = "apiextensions.k8s.io authorization.k8s.io batch coordination.k8s.io policy scheduling.k8s.io"
+DOCUMENTS = ("api__v1", *(f"apis__{group}__v1" for group in GROUPS.split()))
 CORE = "ConfigMap Event Namespace Node PersistentVolumeClaim Pod ResourceQuota Secret ServiceAccount Service Binding"
 ROOTS = [f"io.k8s.api.core.v1.{kind}" for kind in CORE.split()]
 ROOTS += ["io.k8s.api.batch.v1.Job", "io.k8s.api.coordination.v1.Lease", "io.k8s.api.scheduling.v1.PriorityClass"]
@@ -34,7 +34,15 @@ JOBSET = "io.x-k8s.jobset.v1alpha2.JobSet"
 JOB_TEMPLATE = "io.k8s.api.batch.v1.JobTemplateSpec"
 REF = "#/components/schemas/"
 DROPPED = ("description", "externalDocs", "title", "example")
-PROTOS = ("core/v1", "batch/v1", "coordination/v1", "scheduling/v1", "authorization/v1", "authentication/v1", "policy/v1")
+PROTOS = (
+    "core/v1",
+    "batch/v1",
+    "coordination/v1",
+    "scheduling/v1",
+    "authorization/v1",
+    "authentication/v1",
+    "policy/v1",
+)
 
 
 def without_descriptions(node: Any, *, is_properties: bool = False) -> Any:
@@ -46,7 +54,9 @@ def without_descriptions(node: Any, *, is_properties: bool = False) -> Any:
         extra = {k: v for k, v in node.items() if k not in ("allOf", "default", *DROPPED)}
         return {**node["allOf"][0], **without_descriptions(extra)}
     kept = node.items() if is_properties else ((k, v) for k, v in node.items() if k not in DROPPED and v != {})
-    return {k: without_descriptions(v, is_properties=k == "properties") for k, v in kept if k != "default" or is_properties}
+    return {
+        k: without_descriptions(v, is_properties=k == "properties") for k, v in kept if k != "default" or is_properties
+    }
 
 
 def references(node: Any) -> Iterator[str]:
@@ -64,7 +74,10 @@ def only_own_group(schema: Node, name: str) -> Node:
     """DeleteOptions names some eighty groups; the core one is enough for it."""
     kinds = schema.get("x-kubernetes-group-version-kind")
     if kinds and len(kinds) > 1:
-        schema = {**schema, "x-kubernetes-group-version-kind": [kind for kind in kinds if kind["group"] in ("", "policy")][:1]}
+        schema = {
+            **schema,
+            "x-kubernetes-group-version-kind": [kind for kind in kinds if kind["group"] in ("", "policy")][:1],
+        }
     return schema
 
 
@@ -130,7 +143,9 @@ def jobset(module: Path) -> Node:
     text = (module / "config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml").read_text()
     version = yaml.load(text, yaml.CSafeLoader)["spec"]["versions"][0]
     schema: Node = version["schema"]["openAPIV3Schema"]
-    schema["properties"]["spec"]["properties"]["replicatedJobs"]["items"]["properties"]["template"] = {"$ref": REF + JOB_TEMPLATE}
+    schema["properties"]["spec"]["properties"]["replicatedJobs"]["items"]["properties"]["template"] = {
+        "$ref": REF + JOB_TEMPLATE
+    }
     claims = schema["properties"]["spec"]["properties"].get("volumeClaimPolicies")
     if claims:
         template = claims["items"]["properties"]["templates"]["items"]
@@ -169,7 +184,10 @@ def label_of(label: str, name: str, message: str, optional: set[tuple[str, str]]
 def messages(api: Path, machinery: Path, schemas: Node) -> Node:
     """Field numbers: {message: {number: [json name, type, "one" | "pointer" | "many" | "map" | "inline"]}}."""
     files = [api / path / "generated.proto" for path in PROTOS]
-    files += [machinery / path / "generated.proto" for path in ("pkg/apis/meta/v1", "pkg/api/resource", "pkg/util/intstr", "pkg/runtime")]
+    files += [
+        machinery / path / "generated.proto"
+        for path in ("pkg/apis/meta/v1", "pkg/api/resource", "pkg/util/intstr", "pkg/runtime")
+    ]
     everything: Node = {}
     for file in files:
         package, message = "", ""
