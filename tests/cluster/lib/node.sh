@@ -57,7 +57,7 @@ C
   wait_for 20 containerd "containerd" ctr version; }
 
 import_image() { # name, archive
-  ctr images ls -q | grep -qxF "$1" || ctr images import "$2" >"$STATE/log/import-$(basename "$2")" 2>&1 || die "ctr cannot import $2"; }
+  [[ $'\n'$(ctr images ls -q)$'\n' == *$'\n'"$1"$'\n'* ]] || ctr images import "$2" >"$STATE/log/import-$(basename "$2")" 2>&1 || die "ctr cannot import $2"; }
 
 start_kubelet() {
   : >"$STATE/resolv.conf"
@@ -89,17 +89,22 @@ C
   run kubelet "$STATE/bin/kubelet" --config="$STATE/kubelet.yaml" --kubeconfig="$STATE/kubeconfig/kubelet" \
     --root-dir="$STATE/kubelet" --cert-dir="$STATE/kubelet/pki" --hostname-override="$NODE" --node-ip="$GATEWAY"; }
 
-start_dns() { # no cache and ttl 1: a gang's names appear as its pods do; anything else does not exist
+start_dns() { # no cache and ttl 1: a gang's names appear as its pods do; any other name does not exist
+  # Two blocks: within one, template would come before kubernetes whatever the order here.
   cat >"$STATE/Corefile" <<C
-.:53 {
+cluster.local 10.in-addr.arpa {
   bind $GATEWAY
   errors
-  kubernetes cluster.local 10.in-addr.arpa {
+  kubernetes {
     kubeconfig $STATE/kubeconfig/coredns coredns
     pods insecure
     ttl 1
   }
-  template ANY ANY . {
+}
+. {
+  bind $GATEWAY
+  errors
+  template ANY ANY {
     rcode NXDOMAIN
   }
 }

@@ -4,7 +4,7 @@
 install_packages() {
   local wanted=(containerd runc containernetworking-plugins debootstrap iproute2 iptables openssl curl procps util-linux gcc libc6-dev) missing=() package
   for package in "${wanted[@]}"; do
-    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+    [[ $(dpkg-query -W -f '${Status}' "$package" 2>/dev/null) == *'ok installed'* ]] || missing+=("$package")
   done
   [ ${#missing[@]} -gt 0 ] || return 0
   say "installing ${missing[*]} ..."
