@@ -23,7 +23,7 @@ def control_plane(cluster: Cluster, delays: Delays, now: Callable[[], datetime.d
     return Manager(
         store,
         [
-            NamespaceController(store),
+            NamespaceController(store, now),
             JobSetController(cluster, now),
             JobController(cluster, now, delays),
             GarbageCollector(store),

@@ -155,7 +155,8 @@ class _Reconciliation:
             if verdict.type == "FailureTarget":
                 failed = [pod for pod in self.pods if self._is_uncounted(pod) and phase_of(pod) != "Succeeded"]
             self._set_condition(verdict.type, verdict.reason, verdict.message)
-        self._note_suspension()
+        else:
+            self._note_suspension()
         self._count(succeeded, failed, indexes, failed_indexes)
         self._write_counters(active, terminating)
         self._finish(verdict, active, terminating)
@@ -216,6 +217,8 @@ class _Reconciliation:
         if limit is None:
             return None
         found = parse_indexes(self.old.get("failedIndexes"))
+        if is_true(self.job, "FailureTarget"):  # pods that end now were ended by that
+            return found
         for pod in failed:
             index, rule = completion_index(pod), self._rule(pod)
             ignored = rule is not None and rule.action == "Ignore"
@@ -402,10 +405,12 @@ class _Reconciliation:
             self.status.pop("active", None)
 
     def _finish(self, verdict: _Verdict | None, active: int, terminating: int) -> None:
-        """The terminal condition comes alone, after everything else has been written."""
-        if verdict is None or active or terminating or self.actions.untrack or self.status != self.old:
+        """The terminal condition follows its target once everything has been counted and said to have ended."""
+        if verdict is None or not is_true(self.job, verdict.type):
             return
-        if self.status["uncountedTerminatedPods"]:
+        if active or terminating or self.old.get("active") or self.old.get("terminating"):
+            return
+        if self.actions.untrack or self.status["uncountedTerminatedPods"]:
             return
         terminal = _TERMINAL[verdict.type]
         self._set_condition(terminal, verdict.reason, verdict.message)

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import datetime
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..errors import ApiError
 from ..store import Change, Store
 from .manager import Key
-from .objects import Object, is_being_deleted, name_of, namespace_of
+from .objects import (
+    Object,
+    condition,
+    finalizers_of,
+    format_time,
+    is_being_deleted,
+    is_true,
+    name_of,
+    namespace_of,
+)
 
 ROOT_CA = "kube-root-ca.crt"
+_HAS_FINALIZERS = "Some content in the namespace has finalizers remaining"
+_NO_FINALIZERS = "All content-preserving finalizers finished"
 
 
 def default_objects(namespace: str) -> list[tuple[str, Object]]:
@@ -25,13 +38,60 @@ def default_objects(namespace: str) -> list[tuple[str, Object]]:
     return [("serviceaccounts", account), ("configmaps", certificate)]
 
 
+def ending_conditions(namespace: Object, remaining: Mapping[str, Sequence[Object]], now: datetime.datetime) -> list[Object]:
+    """What still holds a namespace that is being deleted, in the real controller's words."""
+    counts = {name: len(objects) for name, objects in sorted(remaining.items()) if objects}
+    finalizers = Counter(entry for objects in remaining.values() for obj in objects for entry in finalizers_of(obj))
+    resources = ", ".join(f"{_with_dot(name)} has {count} resource instances" for name, count in counts.items())
+    held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
+    texts = [
+        (
+            "NamespaceDeletionDiscoveryFailure",
+            False,
+            "ResourcesDiscovered",
+            "All resources successfully discovered",
+        ),
+        (
+            "NamespaceDeletionGroupVersionParsingFailure",
+            False,
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        (
+            "NamespaceDeletionContentFailure",
+            False,
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
+        ("NamespaceContentRemaining", True, "SomeResourcesRemain", f"Some resources are remaining: {resources}"),
+        (
+            ("NamespaceFinalizersRemaining", True, "SomeFinalizersRemain", f"{_HAS_FINALIZERS}: {held}")
+            if held
+            else ("NamespaceFinalizersRemaining", False, "ContentHasNoFinalizers", _NO_FINALIZERS)
+        ),
+    ]
+    found = []
+    for kind, value, reason, message in texts:
+        known = condition(namespace, kind)
+        is_same = known is not None and is_true(namespace, kind) == value
+        stamp = known["lastTransitionTime"] if known is not None and is_same else format_time(now)
+        entry = {"type": kind, "status": "True" if value else "False", "lastTransitionTime": stamp}
+        found.append({**entry, "reason": reason, "message": message})
+    return found
+
+
+def _with_dot(resource: str) -> str:
+    """The core group is empty: "pods." and "jobs.batch"."""
+    return resource if "." in resource else f"{resource}."
+
+
 class NamespaceController:
     """Keys are (namespace,)."""
 
     first_retry = 0.1
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, now: Callable[[], datetime.datetime]) -> None:
+        self._store, self._now = store, now
         self._ending: set[str] = set()
 
     def keys(self, change: Change) -> Iterable[tuple[Key, float]]:
@@ -66,8 +126,11 @@ class NamespaceController:
                 for obj in self._store.list(resource.name, name):
                     if not is_being_deleted(obj):
                         self._delete(resource.name, name, name_of(obj))
-        is_empty = not any(self._store.list(r.name, name) for r in self._store.resources if r.namespaced)
-        if is_empty:
+        remaining = {r.name: self._store.list(r.name, name) for r in self._store.resources if r.namespaced}
+        if any(remaining.values()):
+            status = {"phase": "Terminating", "conditions": ending_conditions(namespace, remaining, self._now())}
+            self._store.update("namespaces", {**namespace, "status": status}, status_only=True)
+        else:
             self._ending.discard(name)
             spec = {key: value for key, value in (namespace.get("spec") or {}).items() if key != "finalizers"}
             self._store.update("namespaces", {**namespace, "spec": spec})
