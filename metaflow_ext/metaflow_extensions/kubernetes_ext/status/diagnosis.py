@@ -40,11 +40,14 @@ def diagnose(case: Case, terminal: Condition | None = None) -> Failure:
     deadline = _deadline(case, first)
     if deadline:
         return deadline
-    if first and (first.harm is not Harm.DELETION or not named):
-        return of_incident(case, first)
-    if named:
+    if named and (first is None or first.harm is Harm.DELETION or _vanished(case, named[0].pod)):
         return _of_named_pod(case, named[0])
-    return _of_jobs(case, terminal)
+    return of_incident(case, first) if first else _of_jobs(case, terminal)
+
+
+def _vanished(case: Case, pod: str) -> bool:
+    """Gone while nobody watched, before its end was seen: what was seen of others may be its consequence."""
+    return any(name(one.object) == pod and one.deleted and end_of(one.object) is None for one in case.chosen.values())
 
 
 def first_incident(case: Case) -> Incident | None:

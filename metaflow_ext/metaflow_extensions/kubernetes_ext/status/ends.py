@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from .model import KubernetesObject, PodRecord
-from .reading import Condition, conditions, deletion_requested_at, integer, is_terminating, mapping, mappings, moment, text
+from .reading import Condition, deletion_requested_at, integer, is_terminating, mapping, mappings, moment, text, true_condition
 
 SIGKILL, SIGTERM = 137, 143
 
@@ -48,8 +48,8 @@ def has_failed(pod: KubernetesObject) -> bool:
 
 def disruption(pod: KubernetesObject) -> Condition | None:
     """The condition DisruptionTarget, where it can be why the pod ended: one set after an end of its own explains nothing."""
-    found = conditions(pod).get("DisruptionTarget")
-    end = end_of(pod)
+    found = true_condition(pod, "DisruptionTarget")
+    end = end_of(pod) if found else None
     if found and end and end.finished_at and found.since and found.since > end.finished_at + timedelta(seconds=1):
         return None
     return found

@@ -13,7 +13,7 @@ from enum import IntEnum
 
 from .ends import End, disruption, end_of, has_failed, is_own_end
 from .model import Observation, PodRecord
-from .reading import conditions, deletion_requested_at, is_terminating, moment
+from .reading import deletion_requested_at, is_terminating, moment, true_condition
 
 _FAR = datetime(2999, 1, 1, tzinfo=timezone.utc)
 # A container that runs on so long after its grace period does so on a node that nobody hears from.
@@ -70,7 +70,7 @@ def _incident(rank: int, record: PodRecord) -> Incident | None:
 
 def _ready_lost_at(record: PodRecord) -> datetime | None:
     """When a pod without container states (evicted) ended: its disruption, else its start is all it says."""
-    found = conditions(record.object).get("DisruptionTarget")
+    found = true_condition(record.object, "DisruptionTarget")
     return found.since if found else moment(record.object, "status", "startTime")
 
 
@@ -78,6 +78,6 @@ def is_node_lost(record: PodRecord, observation: Observation) -> bool:
     """The pod was disrupted and should be gone by now, but nobody says that it ended: so its node can't."""
     pod = record.object
     due = moment(pod, "metadata", "deletionTimestamp")
-    if record.deleted or end_of(pod) is not None or disruption(pod) is None or due is None:
+    if record.deleted or due is None or observation.at <= due + NODE_LOST_AFTER:
         return False
-    return observation.at > due + NODE_LOST_AFTER
+    return end_of(pod) is None and disruption(pod) is not None

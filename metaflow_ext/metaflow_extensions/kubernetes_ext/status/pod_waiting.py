@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from .describe import sentence, who
-from .ends import end_of, restart_count, waiting_state
+from .ends import restart_count, waiting_state
 from .job_evidence import is_about
-from .layout import Layout
 from .model import Category, KubernetesObject, Observation, PodRecord, RankStatus, Waiting
-from .pods import rank_status
 from .reading import created_at, false_condition, integer, mappings, moment, text
 from .refusals import newest
 
@@ -36,15 +34,15 @@ class _Stuck:
     pod: KubernetesObject
 
 
-def pod_waiting(observation: Observation, layout: Layout, chosen: Mapping[int, PodRecord]) -> Waiting | None:
+def pod_waiting(observation: Observation, ranks: Sequence[RankStatus], chosen: Mapping[int, PodRecord]) -> Waiting | None:
     """The worst trouble first: what can't heal, images, configuration, crashes, nodes, volumes."""
     stuck = [
-        _Stuck(rank=rank_status(place, record), pod=record.object)
-        for _, record in sorted(chosen.items())
-        if not record.deleted and end_of(record.object) is None and (place := layout.place(record.object))
+        _Stuck(rank=rank, pod=chosen[rank.rank].object)
+        for rank in ranks
+        if rank.rank in chosen and rank.phase not in ("Succeeded", "Failed", "Deleted") and not rank.ready
     ]
     for find in (_image, _configuration, _crashing, _unschedulable, _volume):
-        if found := find(stuck, observation, layout.size):
+        if found := find(stuck, observation, len(ranks)):
             return found
     return None
 

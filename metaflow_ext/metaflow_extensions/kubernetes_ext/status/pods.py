@@ -6,15 +6,25 @@ deleted never hides one that is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 
 from ..spec import labels
-from .ends import disruption, end_of, ended_before_deletion, has_failed, is_own_end, restart_count, started_at, waiting_state
+from .ends import (
+    End,
+    disruption,
+    end_of,
+    ended_before_deletion,
+    has_failed,
+    is_own_end,
+    restart_count,
+    started_at,
+    waiting_state,
+)
 from .layout import Layout, Place
 from .model import KubernetesObject, PodRecord, RankStatus
-from .reading import conditions, created_at, integer, is_terminating, label, name, text, uid
+from .reading import Condition, created_at, integer, is_terminating, label, name, text, true_condition, uid
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 # No gang is larger; a spec that says so is nonsense, and only the ranks that have pods are then told.
@@ -63,27 +73,31 @@ def current_records(
 
     Pods that a suspension took away, before the workload was resumed, say nothing any more.
     """
-    chosen: dict[int, tuple[tuple[bool, datetime, bool, int], PodRecord]] = {}
-    for order, record in enumerate(records):
-        place = layout.place(record.object)
-        if place is None or attempt_of(record.object) != attempt or _is_of_earlier_start(record, resumed_at):
-            continue
-        key = _newness(record, order)
-        if place.rank not in chosen or key > chosen[place.rank][0]:
-            chosen[place.rank] = (key, record)
-    return {rank: record for rank, (_, record) in chosen.items()}
+    by_rank: dict[int, list[PodRecord]] = {}
+    for record in records:
+        if attempt_of(record.object) == attempt and not _is_of_earlier_start(record, resumed_at):
+            place = layout.place(record.object)
+            if place is not None:
+                by_rank.setdefault(place.rank, []).append(record)
+    return {rank: _newest(candidates) for rank, candidates in by_rank.items()}
+
+
+def _newest(candidates: Sequence[PodRecord]) -> PodRecord:
+    """Of equally new ones the one seen last."""
+    return candidates[0] if len(candidates) == 1 else max(reversed(candidates), key=_newness)
 
 
 def _is_of_earlier_start(record: PodRecord, resumed_at: datetime | None) -> bool:
+    if resumed_at is None or not (record.deleted or is_terminating(record.object)):
+        return False
     created = created_at(record.object)
-    going = record.deleted or is_terminating(record.object)
-    return going and created is not None and resumed_at is not None and created < resumed_at
+    return created is not None and created < resumed_at
 
 
-def _newness(record: PodRecord, order: int) -> tuple[bool, datetime, bool, int]:
+def _newness(record: PodRecord) -> tuple[bool, datetime, bool]:
     going = record.deleted or is_terminating(record.object)
     is_live = not going and end_of(record.object) is None
-    return is_live, created_at(record.object) or _EPOCH, not going, order
+    return is_live, created_at(record.object) or _EPOCH, not going
 
 
 def rank_statuses(chosen: Mapping[int, PodRecord], layout: Layout) -> tuple[RankStatus, ...]:
@@ -98,48 +112,39 @@ def rank_status(place: Place, record: PodRecord | None) -> RankStatus:
     status = RankStatus(role=place.role, rank=place.rank, index=place.index)
     if record is None:
         return status
-    pod, end = record.object, end_of(record.object)
+    pod, end, disrupted = record.object, end_of(record.object), true_condition(record.object, "DisruptionTarget")
+    is_own = end is not None and is_own_end(record)
     return replace(
         status,
         pod=name(pod),
         pod_uid=uid(pod),
         node=text(pod, "spec", "nodeName"),
-        phase=_phase(record),
-        ready="Ready" in conditions(pod) and not record.deleted and end is None,
+        phase=_phase(record, end, is_own),
+        ready=end is None and not record.deleted and true_condition(pod, "Ready") is not None,
         exit_code=end.exit_code if end else None,
-        reason=_reason(pod),
-        message=_message(pod),
+        reason=_reason(pod, end, disrupted),
+        message=_message(pod, end, disrupted),
         restarts=restart_count(pod),
         started_at=(end.started_at if end else None) or started_at(pod),
         finished_at=end.finished_at if end else None,
-        is_collateral=has_failed(pod) and not is_own_end(record) and disruption(pod) is None,
+        is_collateral=end is not None and not is_own and has_failed(pod) and disruption(pod) is None,
     )
 
 
-def _phase(record: PodRecord) -> str:
+def _phase(record: PodRecord, end: End | None, is_own: bool) -> str:
     phase = text(record.object, "status", "phase") or "Pending"
-    if record.deleted and phase != "Succeeded" and not is_own_end(record):
+    if record.deleted and phase != "Succeeded" and not is_own:
         return DELETED
-    return "Failed" if phase == "Running" and has_failed(record.object) else phase
+    return "Failed" if phase == "Running" and end is not None else phase
 
 
-def _reason(pod: KubernetesObject) -> str:
-    end, disrupted = end_of(pod), conditions(pod).get("DisruptionTarget")
+def _reason(pod: KubernetesObject, end: End | None, disrupted: Condition | None) -> str:
     if end and end.reason == "OOMKilled":
         return end.reason
-    return (
-        text(pod, "status", "reason")
-        or (end.reason if end else "")
-        or waiting_state(pod)[0]
-        or (disrupted.reason if disrupted else "")
-    )
+    own = text(pod, "status", "reason") or (end.reason if end else "")
+    return own or waiting_state(pod)[0] or (disrupted.reason if disrupted else "")
 
 
-def _message(pod: KubernetesObject) -> str:
-    end, disrupted = end_of(pod), conditions(pod).get("DisruptionTarget")
-    return (
-        text(pod, "status", "message")
-        or (end.message if end else "")
-        or waiting_state(pod)[1]
-        or (disrupted.message if disrupted else "")
-    )
+def _message(pod: KubernetesObject, end: End | None, disrupted: Condition | None) -> str:
+    own = text(pod, "status", "message") or (end.message if end else "")
+    return own or waiting_state(pod)[1] or (disrupted.message if disrupted else "")

@@ -18,7 +18,7 @@ _EARLIEST_YEAR, _LATEST_YEAR = 1971, 2999
 def dig(value: Any, *path: str) -> Any:
     """`value[path[0]][path[1]]...`, or None where a step is missing or not a mapping."""
     for key in path:
-        if not isinstance(value, Mapping):
+        if type(value) is not dict and not isinstance(value, Mapping):  # the type is asked first since that is much quicker
             return None
         value = value.get(key)
     return value
@@ -37,6 +37,8 @@ def mappings(value: Any, *path: str) -> list[Mapping[str, Any]]:
 
 def text(value: Any, *path: str) -> str:
     found = dig(value, *path)
+    if type(found) is str:
+        return found
     if isinstance(found, bool) or not isinstance(found, (str, int, float)):
         return ""
     return str(found)
@@ -115,26 +117,29 @@ class Condition:
 
 def conditions(obj: Any) -> dict[str, Condition]:
     """The true conditions by type."""
-    return {
-        text(entry, "type"): Condition(
-            type=text(entry, "type"),
-            reason=text(entry, "reason"),
-            message=text(entry, "message"),
-            since=moment(entry, "lastTransitionTime"),
-        )
-        for entry in mappings(obj, "status", "conditions")
-        if entry.get("status") == "True"
-    }
+    return {text(one, "type"): _condition(one) for one in mappings(obj, "status", "conditions") if one.get("status") == "True"}
+
+
+def true_condition(obj: Any, kind: str) -> Condition | None:
+    return _condition_with(obj, kind, "True")
 
 
 def false_condition(obj: Any, kind: str) -> Condition | None:
     """The condition `kind` where its status is "False": for those whose False is the news (PodScheduled, QuotaReserved)."""
-    for entry in mappings(obj, "status", "conditions"):
-        if entry.get("type") == kind and entry.get("status") == "False":
-            return Condition(
-                type=kind,
-                reason=text(entry, "reason"),
-                message=text(entry, "message"),
-                since=moment(entry, "lastTransitionTime"),
-            )
+    return _condition_with(obj, kind, "False")
+
+
+def _condition_with(obj: Any, kind: str, status: str) -> Condition | None:
+    for one in mappings(obj, "status", "conditions"):
+        if one.get("type") == kind and one.get("status") == status:
+            return _condition(one)
     return None
+
+
+def _condition(entry: Mapping[str, Any]) -> Condition:
+    return Condition(
+        type=text(entry, "type"),
+        reason=text(entry, "reason"),
+        message=text(entry, "message"),
+        since=moment(entry, "lastTransitionTime"),
+    )

@@ -83,8 +83,9 @@ def final(status: WorkloadStatus, previous: WorkloadStatus | None) -> WorkloadSt
 def _more_precise(new: Failure | None, old: Failure | None) -> Failure | None:
     if new is None or old is None:
         return new or old
-    is_news = (old.rank is None and new.rank is not None) or (old.category is Category.UNKNOWN is not new.category)
-    return new if is_news else old
+    names_a_rank = old.rank is None and new.rank is not None
+    knows_why = old.category is Category.UNKNOWN and new.category is not Category.UNKNOWN
+    return new if names_a_rank or knows_why else old
 
 
 def _status(view: View, phase: Phase, condition: Condition | None = None) -> WorkloadStatus:

@@ -32,7 +32,7 @@ def waiting_for(
     return (
         job_refusal(observation)
         or pod_refusal(observation, jobs, missing)
-        or pod_waiting(observation, layout, chosen)
+        or pod_waiting(observation, ranks, chosen)
         or _for_ranks(ranks, layout.size)
         or _for_controller(observation)
     )
