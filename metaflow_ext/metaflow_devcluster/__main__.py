@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import shutil
 import signal
 import sys
 import time
@@ -34,6 +35,8 @@ def serve(home: Home, options: Options, *, lifeline: bool) -> int:
         asyncio.run(_serve(home, options, lifeline=lifeline))
         for path in (home.kubeconfig, home.server):
             path.unlink(missing_ok=True)
+        if lifeline:  # the home is its starter's alone, who may be gone
+            shutil.rmtree(home.path, ignore_errors=True)
     return 0
 
 

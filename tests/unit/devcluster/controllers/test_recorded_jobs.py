@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from metaflow_devcluster.controllers import job as decisions
 from metaflow_devcluster.controllers.objects import is_controlled_by, parse_time
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from metaflow_devcluster.controllers import jobset as decisions
 from metaflow_devcluster.controllers.objects import is_controlled_by
 
