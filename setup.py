@@ -28,6 +28,9 @@ setup(
         "test": [
             *BOTO,
             "moto[s3,server]>=5",
+            "setuptools>=69",  # the tests build the package without fetching anything
+            "wheel",
+            "packaging",
             "pytest>=8",
             "pytest-xdist>=3.6",
             "hypothesis>=6.100",
