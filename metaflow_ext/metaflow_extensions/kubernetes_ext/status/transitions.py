@@ -83,11 +83,11 @@ def _sense(waiting: Waiting | None) -> tuple[Category, str] | None:
 
 
 def _ranks(previous: WorkloadStatus | None, current: WorkloadStatus) -> list[Change]:
-    """Progress while starting; the phases tell the beginning and the end of it."""
+    """Progress while starting; the phases tell the beginning and the end of it, and of ranks that are lost again."""
     if previous is None or not previous.phase is current.phase is Phase.STARTING or current.restarts != previous.restarts:
         return []
     before, now = _running(previous), _running(current)
-    if _step(before, current.size) == _step(now, current.size):
+    if _step(before, current.size) >= _step(now, current.size):
         return []
     return [Change(kind="ranks", text=f"{now} of {current.size} ranks run.")]
 

@@ -1,0 +1,154 @@
+"""A plain batch/v1 Job as a workload: the same verdicts, without restarts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from metaflow_extensions.kubernetes_ext.status.job import job_status
+from metaflow_extensions.kubernetes_ext.status.model import Observation, Phase, WorkloadStatus
+from tests.builders_objects import condition, make_event, make_plain_job, make_pod, observe, record
+
+LOST = condition("DisruptionTarget", reason="DeletionByTaintManager", at=12)
+
+
+def pod(phase: str = "Running", index: int = 0, **fields: Any) -> Any:
+    return make_pod(index=index, phase=phase, plain=True, **fields)
+
+
+@pytest.mark.parametrize(
+    ("observation", "phase"),
+    [
+        pytest.param(observe(None, was_seen=False), Phase.PENDING, id="not seen yet"),
+        pytest.param(observe(make_plain_job(status={})), Phase.PENDING, id="no status yet"),
+        pytest.param(observe(make_plain_job(suspend=True)), Phase.QUEUED, id="suspended"),
+        pytest.param(observe(make_plain_job(condition("Suspended"), suspend=False)), Phase.QUEUED, id="resumed a moment ago"),
+        pytest.param(observe(make_plain_job(), [pod("Pending")]), Phase.STARTING, id="pending"),
+        pytest.param(observe(make_plain_job(), [pod()]), Phase.RUNNING, id="running"),
+        pytest.param(observe(make_plain_job(status={"active": 1})), Phase.STARTING, id="pods can't be seen"),
+        pytest.param(
+            observe(make_plain_job(status={"active": 1, "ready": 1})), Phase.RUNNING, id="pods can't be seen, one is ready"
+        ),
+        pytest.param(observe(make_plain_job(), [pod("Succeeded", exit_code=0)]), Phase.SUCCEEDED, id="its pod has succeeded"),
+        pytest.param(observe(make_plain_job(condition("Complete"))), Phase.SUCCEEDED, id="Complete"),
+        pytest.param(observe(make_plain_job(condition("Complete", "False")), [pod()]), Phase.RUNNING, id="Complete False"),
+        pytest.param(observe(make_plain_job(condition("SuccessCriteriaMet")), [pod()]), Phase.RUNNING, id="not Complete yet"),
+        pytest.param(observe(make_plain_job(condition("FailureTarget")), [pod()]), Phase.FAILED, id="FailureTarget"),
+        pytest.param(observe(make_plain_job(condition("Failed"))), Phase.FAILED, id="Failed"),
+        pytest.param(
+            observe(make_plain_job(), [pod("Failed", exit_code=1)]), Phase.RUNNING, id="a pod failed: the Job decides"
+        ),
+        pytest.param(
+            observe(make_plain_job(backoffLimit=2), [pod("Failed", exit_code=1), pod("Pending", suffix="again", created_at=5)]),
+            Phase.STARTING,
+            id="replaced",
+        ),
+        pytest.param(
+            observe(make_plain_job(condition("FailureTarget"), deleting_at=9), [pod(deleting_at=9)]),
+            Phase.RUNNING,
+            id="FailureTarget while it is being deleted",
+        ),
+        pytest.param(observe(None), Phase.GONE, id="404 after it was seen"),
+        pytest.param(
+            observe(make_plain_job(), [pod(conditions=[LOST], deleting_at=12)], at=99), Phase.FAILED, id="its node is lost"
+        ),
+        pytest.param(
+            observe(make_plain_job(backoffLimit=1), [pod(conditions=[LOST], deleting_at=12)], at=99),
+            Phase.RUNNING,
+            id="its node is lost, but the Job starts another pod",
+        ),
+        pytest.param(
+            observe(make_plain_job(completions=3), [pod(index=0), pod(index=1)]), Phase.STARTING, id="two of three indexes"
+        ),
+        pytest.param(
+            observe(make_plain_job(completions=3), [pod(index=index) for index in range(3)]),
+            Phase.RUNNING,
+            id="all three indexes",
+        ),
+        pytest.param(
+            observe(make_plain_job(completions=2), [pod("Succeeded", index, exit_code=0) for index in range(2)]),
+            Phase.SUCCEEDED,
+            id="all indexes have succeeded",
+        ),
+        pytest.param(
+            observe(make_plain_job(completions=2), [pod("Succeeded", 0, exit_code=0), pod("Failed", 1, exit_code=1)]),
+            Phase.RUNNING,
+            id="one index has failed: never succeeded",
+        ),
+    ],
+)
+def test_phase(observation: Observation, phase: Phase) -> None:
+    assert job_status(observation).phase is phase
+
+
+@pytest.mark.parametrize(
+    "job", [{}, {"spec": 3}, {"status": []}, make_plain_job(status="Complete"), make_plain_job(status=[1])]
+)
+def test_what_cannot_be_read_keeps_the_phase(job: Any) -> None:
+    assert job_status(observe(job), WorkloadStatus(phase=Phase.RUNNING, size=1)).phase is Phase.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("found", "summary"),
+    [
+        pytest.param(
+            pod("Failed", exit_code=137, reason="OOMKilled"),
+            "The task (pod js-1-0-abcde on node-1) ran out of memory (OOMKilled, exit code 137).",
+            id="out of memory",
+        ),
+        pytest.param(
+            pod("Failed", exit_code=3), "The task (pod js-1-0-abcde on node-1) failed with exit code 3.", id="user error"
+        ),
+        pytest.param(
+            record(pod(), pod(deleting_at=5), deleted=True),
+            "The task (pod js-1-0-abcde on node-1) was deleted from outside, while it ran.",
+            id="deleted by hand",
+        ),
+    ],
+)
+def test_why_it_failed(found: Any, summary: str) -> None:
+    failure = job_status(observe(make_plain_job(condition("Failed")), [found])).failure
+    assert failure is not None
+    assert (failure.summary, failure.role, failure.rank) == (summary, "task", 0)
+
+
+def test_an_index_is_named() -> None:
+    pods = [pod(index=0), pod("Failed", 1, exit_code=3)]
+    failure = job_status(observe(make_plain_job(condition("Failed"), completions=2), pods)).failure
+    assert failure is not None
+    assert failure.summary == "Task 1 (rank 1, pod js-1-1-abcde on node-1) failed with exit code 3."
+
+
+def test_its_policy_names_a_pod_that_is_gone() -> None:
+    message = "Container main for pod default/js-1-xyz12 failed with exit code 3 matching FailJob rule at index 1"
+    failure = job_status(
+        observe(make_plain_job(condition("FailureTarget", reason="PodFailurePolicy", message=message)))
+    ).failure
+    assert failure is not None
+    assert failure.summary == "The task (pod js-1-xyz12) failed with exit code 3."
+
+
+def test_its_own_deadline() -> None:
+    job = make_plain_job(condition("FailureTarget", reason="DeadlineExceeded"), activeDeadlineSeconds=60)
+    failure = job_status(observe(job, [pod(deleting_at=9)])).failure
+    assert failure is not None
+    assert failure.summary == "The task timed out after 60 s (DeadlineExceeded, Job js-1)."
+
+
+def test_its_refused_pods_are_told() -> None:
+    job = make_plain_job()
+    event = make_event(
+        "FailedCreate", 'Error creating: pods "x" is forbidden: error looking up service account ns/sa: not found', job
+    )
+    waiting = job_status(observe(job, events=[event])).waiting
+    assert waiting is not None
+    assert waiting.summary.startswith(
+        'A pod of Job js-1 can\'t be created: pods "x" is forbidden: error looking up service account'
+    )
+
+
+def test_pods_of_an_earlier_job_of_the_same_name_are_not_its_own() -> None:
+    old = pod("Failed", exit_code=3)
+    old["metadata"]["labels"]["batch.kubernetes.io/controller-uid"] = "another"
+    assert job_status(observe(make_plain_job(), [old])).phase is Phase.PENDING
