@@ -11,7 +11,7 @@ kind: Policy
 omitStages: [RequestReceived]
 rules: [{level: Metadata}]
 A
-  run etcd "$STATE/bin/etcd" --data-dir "$STATE/etcd" --unsafe-no-fsync --log-level=warn \
+  run etcd "$STATE/bin/etcd" --data-dir "$STATE/fast/etcd" --unsafe-no-fsync --log-level=warn \
     --listen-client-urls=http://127.0.0.1:2379 --advertise-client-urls=http://127.0.0.1:2379 \
     --listen-peer-urls=http://127.0.0.1:2380 --initial-advertise-peer-urls=http://127.0.0.1:2380 --initial-cluster=default=http://127.0.0.1:2380
   run kube-apiserver "$STATE/bin/kube-apiserver" --etcd-servers=http://127.0.0.1:2379 \

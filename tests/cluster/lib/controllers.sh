@@ -10,7 +10,8 @@ install_manifests() { # tool, webhook port, webhooks to keep ("all" or names)
     else cat "$folder"/config/crd/bases/*.yaml; fi
   } | "$STATE/python/bin/python" "$HERE/lib/manifests.py" "$tool" "$port" "$STATE/pki/ca.crt" "$@" |
     kubectl apply --server-side --force-conflicts -f - >"$STATE/log/install-$tool" 2>&1 || { show_log "install-$tool"; die "the manifests of $tool are refused"; }
-  kubectl wait --for=condition=Established --timeout=60s crd --all >/dev/null; }
+  # Retried because `wait` itself gives up on an object that has no conditions yet.
+  wait_for 60 kube-apiserver "the CRDs of $tool" kubectl wait --for=condition=Established --timeout=5s crd --all; }
 
 start_jobset() {
   cat >"$STATE/jobset.yaml" <<C
@@ -115,4 +116,4 @@ status:
   capacity: {cpu: "32", memory: 256Gi, pods: "110", ephemeral-storage: 1Ti}
 C
   done | kubectl apply -f - >"$STATE/log/install-kwok"
-  [ "$1" = 0 ] || kubectl wait --for=condition=Ready node -l type=kwok --timeout=60s >/dev/null; }
+  wait_for 60 kwok "the kwok nodes" kubectl wait --for=condition=Ready node -l type=kwok --timeout=5s; }

@@ -34,12 +34,12 @@ C
   # restrict_oom_score_adj: in a sandboxed machine runc may not lower it.
   cat >"$STATE/containerd.toml" <<C
 version = 2
-root = "$STATE/containerd/root"
-state = "$STATE/containerd/state"
+root = "$STATE/fast/containerd"
+state = "$STATE/run/containerd"
 [grpc]
   address = "$CONTAINERD"
 [plugins."io.containerd.internal.v1.opt"]
-  path = "$STATE/containerd/opt"
+  path = "$STATE/run/opt"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "$PAUSE_IMAGE"
   disable_apparmor = true
