@@ -88,9 +88,9 @@ async def start_server(
     api = make_api(store, agent=agent)
     cluster = Cluster(store, api.admission)
     secret = secrets.token_urlsafe(24) if secret is None else secret
-    runner = web.ServerRunner(web_server(App(api, secret)), handle_signals=False)
+    runner = web.ServerRunner(web_server(App(api, secret)), handle_signals=False, shutdown_timeout=1.0)
     await runner.setup()
-    site = web.TCPSite(runner, LOOPBACK, port, shutdown_timeout=1.0)
+    site = web.TCPSite(runner, LOOPBACK, port)
     await site.start()
     port = _port_of(runner)
     if store.find("namespaces", None, "default") is None:

@@ -156,9 +156,7 @@ class Store:
             raise errors.not_found(resource, name)
         return found
 
-    def list(
-        self, resource: str, namespace: str | None = None, where: Callable[[Object], bool] | None = None
-    ) -> Objects:
+    def list(self, resource: str, namespace: str | None = None, where: Callable[[Object], bool] | None = None) -> Objects:
         """Objects ordered by namespace and name; all namespaces when none is given."""
         shelf = self._shelves.get(resource)
         if not shelf:
@@ -397,9 +395,7 @@ def _is_new_generation(kind: Resource, current: Object, updated: Object) -> bool
     if not kind.custom:
         return bool(current.get("spec") != updated.get("spec"))
     beside = ("metadata", "status")
-    return {k: v for k, v in current.items() if k not in beside} != {
-        k: v for k, v in updated.items() if k not in beside
-    }
+    return {k: v for k, v in current.items() if k not in beside} != {k: v for k, v in updated.items() if k not in beside}
 
 
 def _is_finished(obj: Object) -> bool:

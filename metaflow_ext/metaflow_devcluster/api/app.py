@@ -7,7 +7,6 @@ without the secret prefix, or with a foreign Host header (a web page's), learns 
 from __future__ import annotations
 
 import asyncio
-import gzip
 import hmac
 import logging
 from collections.abc import AsyncIterator
@@ -194,8 +193,6 @@ async def _read(raw: web.BaseRequest, path: str, target: Target) -> Request:
             body = await raw.read()
         except web.HTTPRequestEntityTooLarge as error:
             raise too_large(_BODY_LIMIT) from error
-        if headers.get("Content-Encoding") == "gzip":
-            body = gzip.decompress(body)
     accept = headers.get("Accept", "")
     query = raw.rel_url.query
     return Request(
@@ -254,9 +251,7 @@ async def _stream(raw: web.BaseRequest, kind: str, pieces: AsyncIterator[bytes])
 
 def web_server(app: App) -> web.Server:
     """aiohttp's server for an App: handlers are cancelled when their client leaves, bodies are bounded."""
-    return web.Server(
-        app.handler, request_factory=_bounded, handler_cancellation=True, access_log=None, keepalive_timeout=75
-    )
+    return web.Server(app.handler, request_factory=_bounded, handler_cancellation=True, access_log=None, keepalive_timeout=75)
 
 
 def _bounded(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:

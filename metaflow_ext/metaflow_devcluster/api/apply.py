@@ -112,18 +112,20 @@ def _without_identity(fields: Object) -> Object:
 
 
 def _leaves(fields: Object, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Paths of all values, and of all elements of keyed lists, each before what is in it."""
     found = []
     for key, inner in fields.items():
         if key == ".":
             continue
-        found += _leaves(inner, (*path, key)) if inner else [(*path, key)]
         if key.startswith("k:"):
             found.append((*path, key))
+        found += _leaves(inner, (*path, key)) if inner else [(*path, key)]
     return found
 
 
 def _common(fields: Object, other: Object) -> list[tuple[str, ...]]:
-    return [path for path in _leaves(fields) if _has(other, path) and not path[-1].startswith("k:")]
+    theirs = set(_leaves(other))
+    return [path for path in _leaves(fields) if path in theirs and not path[-1].startswith("k:")]
 
 
 def _has(fields: Object, path: tuple[str, ...]) -> bool:

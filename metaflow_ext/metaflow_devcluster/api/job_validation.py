@@ -40,9 +40,7 @@ def job_causes(job: Object) -> list[Cause]:
 
 def _number_causes(spec: Object) -> list[Cause]:
     found = [
-        names.wrong(f"spec.{key}", spec[key], NOT_NEGATIVE)
-        for key in _NUMBERS
-        if spec.get(key) is not None and spec[key] < 0
+        names.wrong(f"spec.{key}", spec[key], NOT_NEGATIVE) for key in _NUMBERS if spec.get(key) is not None and spec[key] < 0
     ]
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
         found.append(names.required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
@@ -109,9 +107,7 @@ def _rule_causes(spec: Object, rule: Object, path: str, containers: set[str]) ->
         found += _exit_code_causes(codes, f"{path}.onExitCodes", containers)
     for index, pattern in enumerate(conditions or ()):
         at = f"{path}.onPodConditions[{index}]"
-        found += names.each_text(
-            f"{at}.type", pattern.get("type") or "", names.qualified_name(pattern.get("type") or "")
-        )
+        found += names.each_text(f"{at}.type", pattern.get("type") or "", names.qualified_name(pattern.get("type") or ""))
         if pattern.get("status") not in _STATUSES:
             found.append(names.unsupported(f"{at}.status", pattern.get("status"), _STATUSES))
     if codes is not None and conditions:

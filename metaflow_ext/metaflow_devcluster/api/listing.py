@@ -75,9 +75,7 @@ def list_page(store: Store, target: Target, query: Mapping[str, str]) -> Page:
     token, limit = query.get("continue", ""), int(query.get("limit") or 0)
     if token:
         return _next_page(store, target, where, token, limit)
-    exact = query.get("resourceVersionMatch") == "Exact" or (
-        version and limit and not query.get("resourceVersionMatch")
-    )
+    exact = query.get("resourceVersionMatch") == "Exact" or (version and limit and not query.get("resourceVersionMatch"))
     if exact:
         objects = store.list_at(target.resource.name, version, target.namespace)
         return _cut([obj for obj in objects if where is None or where(obj)], version, limit, where, target)

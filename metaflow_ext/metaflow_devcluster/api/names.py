@@ -52,8 +52,7 @@ _LABEL_VALUE_TEXT = _regex_text(
     "12345",
 )
 _QUALIFIED_TEXT = _regex_text(
-    "name part must consist of alphanumeric characters, '-', '_' or '.', "
-    "and must start and end with an alphanumeric character",
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
     _QUALIFIED,
     "MyName",
     "my.name",
@@ -108,9 +107,7 @@ def qualified_name(value: str) -> list[str]:
         ]
     found = []
     if slash:
-        found += (
-            ["prefix part must be non-empty"] if not prefix else [f"prefix part {t}" for t in dns_subdomain(prefix)]
-        )
+        found += ["prefix part must be non-empty"] if not prefix else [f"prefix part {t}" for t in dns_subdomain(prefix)]
     if not name:
         found.append("name part must be non-empty")
     if len(name) > 63:

@@ -51,9 +51,7 @@ def merge_patch(document: Any, patch: Any) -> Any:
 def strategic_merge_patch(schemas: Schemas, node: Node, document: Object, patch: Any) -> Object:
     """Merge by the patch strategies of the schema; the patch may carry directives ($patch and others)."""
     if not isinstance(patch, dict):
-        raise bad_request(
-            "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"
-        )
+        raise bad_request("error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}")
     return _merge_object(schemas, node, document, patch)
 
 

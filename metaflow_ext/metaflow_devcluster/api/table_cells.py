@@ -59,9 +59,7 @@ def pod_status(pod: Object) -> str:
     reason = status.get("reason") or status.get("phase") or ""
     if any(c.get("reason") == "SchedulingGated" for c in status.get("conditions") or ()):
         reason = "SchedulingGated"
-    told = next(
-        filter(None, (_init_reason(pod, i, s) for i, s in enumerate(_statuses(pod, "initContainerStatuses")))), ""
-    )
+    told = next(filter(None, (_init_reason(pod, i, s) for i, s in enumerate(_statuses(pod, "initContainerStatuses")))), "")
     if told:
         reason = told
     else:

@@ -90,11 +90,7 @@ def _config_map(obj: Object) -> list[Cause]:
 
 
 def _secret(obj: Object) -> list[Cause]:
-    return [
-        cause
-        for name in obj.get("data") or ()
-        for cause in names.each_text(f"data[{name}]", name, names.config_key(name))
-    ]
+    return [cause for name in obj.get("data") or () for cause in names.each_text(f"data[{name}]", name, names.config_key(name))]
 
 
 def _immutable_data(rules: Callable[[Object], list[Cause]]) -> Callable[[Object, Object], list[Cause]]:

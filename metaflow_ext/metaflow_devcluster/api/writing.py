@@ -196,9 +196,7 @@ def _apply(api: Api, target: Target, request: Request, options: WriteOptions) ->
         raise errors.bad_request("metadata.managedFields must be nil")
     live = api.store.find(resource.name, target.namespace, target.name)
     node = api.schemas.root(resource.group, resource.version, resource.kind) or {}
-    result = apply.applied(
-        api.schemas, node, live, wanted, manager=options.manager, force=options.force, now=timestamp()
-    )
+    result = apply.applied(api.schemas, node, live, wanted, manager=options.manager, force=options.force, now=timestamp())
     if live is None:
         return _warned(_create_applied(api, target, request, result, options), warnings)
     if _is_unchanged(result, live):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from metaflow_devcluster import errors
 from metaflow_devcluster.resources import jobset_resource, served_resources
 from metaflow_devcluster.store import Change, Store, clone
@@ -69,10 +70,10 @@ def test_generate_name_is_completed_with_five_characters() -> None:
 def test_the_same_name_again_is_refused_and_says_when_the_first_is_being_deleted() -> None:
     store = make_store()
     store.create("configmaps", config_map(finalizers=["a.b/c"]))
-    with pytest.raises(errors.AlreadyExists, match='^configmaps "a" already exists$'):
+    with pytest.raises(errors.AlreadyExists, match=r'^configmaps "a" already exists$'):
         store.create("configmaps", config_map())
     store.delete("configmaps", "n", "a")
-    with pytest.raises(errors.AlreadyExists, match='^object is being deleted: configmaps "a" already exists$'):
+    with pytest.raises(errors.AlreadyExists, match=r'^object is being deleted: configmaps "a" already exists$'):
         store.create("configmaps", config_map())
 
 

@@ -54,9 +54,7 @@ def without_descriptions(node: Any, *, is_properties: bool = False) -> Any:
         extra = {k: v for k, v in node.items() if k not in ("allOf", "default", *DROPPED)}
         return {**node["allOf"][0], **without_descriptions(extra)}
     kept = node.items() if is_properties else ((k, v) for k, v in node.items() if k not in DROPPED and v != {})
-    return {
-        k: without_descriptions(v, is_properties=k == "properties") for k, v in kept if k != "default" or is_properties
-    }
+    return {k: without_descriptions(v, is_properties=k == "properties") for k, v in kept if k != "default" or is_properties}
 
 
 def references(node: Any) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
+
 from metaflow_devcluster.server import Server, start_server
 
 Object = dict[str, Any]
