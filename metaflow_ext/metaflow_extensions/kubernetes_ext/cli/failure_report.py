@@ -6,6 +6,7 @@ from ..status.model import RankStatus, WorkloadStatus
 
 MAX_LAST_LINES = 10
 MAX_RANKS = 8
+MARGIN = "|   "  # Metaflow strips blanks at a line's start
 
 
 def lines(status: WorkloadStatus) -> list[str]:
@@ -16,7 +17,7 @@ def lines(status: WorkloadStatus) -> list[str]:
     found = [failure.summary]
     if failure.last_lines:
         found.append("Its last lines:")
-        found += [f"    {line}" for line in failure.last_lines[-MAX_LAST_LINES:]]
+        found += [f"{MARGIN}{line}" for line in failure.last_lines[-MAX_LAST_LINES:]]
     if status.size > 1:
         found += ranks(status.ranks)
     if failure.resolution:
@@ -27,9 +28,9 @@ def lines(status: WorkloadStatus) -> list[str]:
 def ranks(found: tuple[RankStatus, ...]) -> list[str]:
     """One line a rank, those that failed by themselves first; the rest is counted."""
     ordered = sorted(found, key=lambda rank: (rank.is_collateral or rank.phase == "Succeeded", rank.rank))
-    shown = [f"    rank {rank.rank} ({rank.role}): {outcome(rank)}" for rank in ordered[:MAX_RANKS]]
+    shown = [f"{MARGIN}rank {rank.rank} ({rank.role}): {outcome(rank)}" for rank in ordered[:MAX_RANKS]]
     if len(ordered) > MAX_RANKS:
-        shown.append(f"    and {len(ordered) - MAX_RANKS} more ranks")
+        shown.append(f"{MARGIN}and {len(ordered) - MAX_RANKS} more ranks")
     return ["The ranks:", *shown] if shown else []
 
 
@@ -39,6 +40,8 @@ def outcome(rank: RankStatus) -> str:
         return f"stopped because of it{where}"
     if rank.phase == "Succeeded":
         return f"succeeded{where}"
+    if rank.phase in ("Running", "Pending"):
+        return f"was {rank.phase.lower()}, stopped because of it{where}"
     code = "" if rank.exit_code is None else f", exit code {rank.exit_code}"
     reason = (
         f" ({rank.reason}{code})" if rank.reason else (f" (exit code {rank.exit_code})" if rank.exit_code is not None else "")

@@ -7,8 +7,10 @@ waits for them one after the other; here they are `<id>-worker-<i>`, as on Kuber
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -74,10 +76,16 @@ def run_local_gang(flow: Any, environment: Any, step_func: Callable[[], None], r
         )
         for rank in range(1, size)
     ]
+    failure = WorkerFailure(workers)
     try:
         os.environ["MF_PARALLEL_NODE_INDEX"] = "0"
+        failure.watch()
         step_func()
-        wait_for(workers)
+        failure.wait()
+    except KeyboardInterrupt:
+        if failure.text:  # ours: a worker failed while rank 0 was busy
+            raise KubernetesError(failure.text) from None
+        raise
     finally:
         stop(workers)
 
@@ -103,19 +111,38 @@ def worker_command(
     return list(cli_args.step_command(executable, sys.argv[0], step, step_kwargs=options))
 
 
-def wait_for(workers: list[subprocess.Popen[bytes]]) -> None:
-    """Return when all ended with 0; raise as soon as one ended otherwise."""
-    left = dict(enumerate(workers))
-    while left:
-        for index, worker in list(left.items()):
-            code = worker.poll()
-            if code:
-                raise KubernetesError(
-                    "Worker %d (rank %d) of the local gang failed with exit code %d." % (index, index + 1, code)
-                )
-            if code == 0:
-                del left[index]
-        time.sleep(0.05)
+class WorkerFailure:
+    """The first worker that failed. While rank 0's own code runs, it interrupts that: the others wait for a peer in vain."""
+
+    def __init__(self, workers: list[subprocess.Popen[bytes]]) -> None:
+        self.text = ""
+        self._left = dict(enumerate(workers))
+        self._rank_0_is_done = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="local-gang", daemon=True)
+
+    def watch(self) -> None:
+        self._thread.start()
+
+    def wait(self) -> None:
+        """After rank 0's code: return when all have ended well, raise as soon as one has not."""
+        self._rank_0_is_done.set()
+        self._thread.join()
+        if self.text:
+            raise KubernetesError(self.text)
+
+    def _run(self) -> None:
+        while self._left and not self.text:
+            for index, worker in list(self._left.items()):
+                code = worker.poll()
+                if code == 0:
+                    del self._left[index]
+                elif code is not None:
+                    self.text = f"Worker {index} (rank {index + 1}) of the local gang failed with exit code {code}."
+                    break
+            else:
+                time.sleep(0.05)
+        if self.text and not self._rank_0_is_done.is_set():
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)  # wakes a sleep, too
 
 
 def stop(workers: list[subprocess.Popen[bytes]]) -> None:
