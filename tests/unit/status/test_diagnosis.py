@@ -338,6 +338,18 @@ class TestWithoutPods:
         failure = failure_of(events=[event], jobs=[make_job(attempt=1)], jobset=make_jobset(FAILED, restarts=1))
         assert failure.pod == ""
 
+    def test_events_of_others_are_not_evidence(self) -> None:
+        """Of another workload, or of an earlier one of the same name."""
+        other = make_event("PodFailurePolicy", self.policy, make_job(jobset="other"))
+        earlier = make_event("PodFailurePolicy", self.policy, make_job(), at=-60)
+        assert failure_of(events=[other, earlier]).pod == ""
+
+    def test_sigterm_of_a_pod_that_still_seems_to_run_is_its_own(self) -> None:
+        """The watch of pods is behind that of Jobs."""
+        event = make_event("PodFailurePolicy", self.policy.replace("code 3", "code 143"), make_job())
+        failure = failure_of(make_pod("worker", 2, suffix="xyz12"), events=[event])
+        assert (failure.category, failure.rank) == (Category.USER_ERROR, 3)
+
     def test_a_pod_of_unknown_name_is_named_all_the_same(self) -> None:
         message = self.policy.replace("js-1-worker-0-2-xyz12", "strange")
         assert (

@@ -259,6 +259,19 @@ def test_later_evidence_makes_a_failure_more_precise() -> None:
     assert jobset_status(observe(None), later).failure == later.failure
 
 
+def test_what_disrupted_it_may_come_later() -> None:
+    message = "Pod default/js-1-worker-0-1-abcde has condition DisruptionTarget matching FailJob rule at index 0"
+    job = make_job(condition("FailureTarget", reason="PodFailurePolicy", message=message))
+    first = jobset_status(observe(make_jobset(), make_gang_pods(), jobs=[job]))
+    assert first.failure is not None
+    assert first.failure.is_vague
+    preempted = condition("DisruptionTarget", reason="PreemptionByScheduler", at=9)
+    pod = make_pod("worker", 1, "Failed", exit_code=143, conditions=[preempted], deleting_at=9)
+    later = jobset_status(observe(make_jobset(), [pod], jobs=[job]), first)
+    assert later.failure is not None
+    assert (later.failure.category.value, later.failure.is_vague) == ("preempted", False)
+
+
 class TestLostNode:
     """Neither JobSet nor Job ever says so: the pod alone tells."""
 
@@ -313,6 +326,12 @@ class TestGone:
         assert status.failure is not None
         assert (status.phase, status.failure.category.value, status.failure.rank) == (Phase.GONE, "out_of_memory", 2)
         assert status.failure.summary.endswith("The JobSet was deleted afterwards.")
+
+    def test_success_that_was_seen_is_not_lost_with_the_object(self) -> None:
+        pods = [record(pod, deleted=True) for pod in make_gang_pods("Succeeded", exit_code=0)]
+        assert jobset_status(observe(None, pods), before(Phase.RUNNING)).phase is Phase.SUCCEEDED
+        assert jobset_status(observe(None, pods[:3]), before(Phase.RUNNING)).phase is Phase.GONE
+        assert jobset_status(observe(None, pods)).phase is Phase.GONE  # nobody knows how many they were
 
     def test_while_it_is_being_deleted_the_phase_stays(self) -> None:
         pods = make_gang_pods("Failed", exit_code=143, deleting_at=12)

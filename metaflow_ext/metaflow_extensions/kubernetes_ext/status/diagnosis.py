@@ -36,7 +36,7 @@ class Case:
 def diagnose(case: Case, terminal: Condition | None = None) -> Failure:
     """`terminal` is the workload's own condition, where there is one."""
     first = first_incident(case)
-    named = named_pod_failures(case.jobs, case.observation.events, case.restarts)
+    named = named_pod_failures(case.jobs, case.observation, case.restarts)
     deadline = _deadline(case, first)
     if deadline:
         return deadline
@@ -140,7 +140,9 @@ def _of_named_pod(case: Case, named: PodFailure) -> Failure:
 
 def _cause_of_named(named: PodFailure, record: PodRecord | None) -> Cause:
     """A pod that failed stays, so one that ended on SIGTERM and is gone was deleted."""
-    if named.exit_code == SIGTERM and (record is None or not record.terminated_before_deletion):
+    if named.exit_code == SIGTERM and (
+        record is None or (record.first_seen_deleting and not record.terminated_before_deletion)
+    ):
         return deleted_by_hand()
     if record is not None:
         return cause_of(record.object, _end_of_named(named, record))

@@ -7,7 +7,7 @@ Source: kube-controller-manager, pkg/controller/job; the messages are quoted in 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
@@ -62,16 +62,24 @@ def jobs_of(observation: Observation, attempt: int) -> list[KubernetesObject]:
     ]
 
 
-def named_pod_failures(jobs: Iterable[KubernetesObject], events: Iterable[KubernetesObject], restarts: int) -> list[PodFailure]:
+def named_pod_failures(jobs: Sequence[KubernetesObject], observation: Observation, restarts: int) -> list[PodFailure]:
     """Pods named by podFailurePolicies, the first one first; Events outlive the Job that they are about."""
-    jobs = list(jobs)
     known = {uid(job) for job in jobs} - {""}
     found = [pod_failure(condition.message, condition.since) for _, condition in failed_jobs(jobs)]
-    for event in events:
-        is_ours = restarts == 0 or text(event, "involvedObject", "uid") in known
-        if text(event, "reason") == "PodFailurePolicy" and is_ours:
+    for event in observation.events:
+        if text(event, "reason") != "PodFailurePolicy":
+            continue
+        is_current = text(event, "involvedObject", "uid") in known
+        if is_current or (restarts == 0 and _may_be_about_a_job_of(observation.workload, event)):
             found.append(pod_failure(text(event, "message"), event_at(event)))
     return sorted((failure for failure in found if failure), key=lambda failure: failure.at or _FAR)
+
+
+def _may_be_about_a_job_of(workload: KubernetesObject | None, event: KubernetesObject) -> bool:
+    """A Job that is gone is known by its name only, which an earlier workload of the same name may have had too."""
+    created, at = created_at(workload), event_at(event)
+    is_later = created is None or at is None or at >= created
+    return is_later and f"{text(event, 'involvedObject', 'name')}-".startswith(f"{name(workload)}-")
 
 
 def event_at(event: KubernetesObject) -> datetime | None:

@@ -108,13 +108,15 @@ class RankStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
-    """Why a workload does not run yet. `summary` is one line for people; `is_hopeless` when waiting can't help."""
+    """Why a workload does not run yet. `summary` is one line for people; `is_hopeless` when waiting can't help; `is_ordinary` when
+    ranks just take their time, and there is nothing to tell."""
 
     category: Category
     summary: str
     detail: str = ""
     since: datetime | None = None
     is_hopeless: bool = False
+    is_ordinary: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +135,11 @@ class Failure:
     is_retryable: bool = True
     at: datetime | None = None
     last_lines: tuple[str, ...] = ()
+
+    @property
+    def is_vague(self) -> bool:
+        """Evidence that comes a moment later (a pod's last state, an Event) may still say who it was, or why."""
+        return self.rank is None or self.category is Category.UNKNOWN or self.reason == "DisruptionTarget"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,14 +68,9 @@ def _phase_text(current: WorkloadStatus) -> str:
 
 def _waiting(previous: WorkloadStatus | None, current: WorkloadStatus) -> list[Change]:
     waiting = current.waiting
-    if waiting is None or _is_plain(waiting) or (previous and _sense(previous.waiting) == _sense(waiting)):
+    if waiting is None or waiting.is_ordinary or (previous and _sense(previous.waiting) == _sense(waiting)):
         return []
     return [Change(kind="waiting", text=waiting.summary)]
-
-
-def _is_plain(waiting: Waiting) -> bool:
-    """Ranks that just take their time are told by their number."""
-    return waiting.category is Category.UNKNOWN and " ranks run; " in waiting.summary
 
 
 def _sense(waiting: Waiting | None) -> tuple[Category, str] | None:

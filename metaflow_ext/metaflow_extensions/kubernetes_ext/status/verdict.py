@@ -60,11 +60,13 @@ def unfinished(view: View, *, is_suspended: bool, has_status: bool) -> WorkloadS
 
 
 def absent(view: View, kind: str) -> WorkloadStatus:
-    """No object to read: it is gone if it was ever there."""
+    """No object to read: it is gone if it was ever there, unless the pods of all ranks are known to have succeeded before."""
     before = view.previous
     if not view.observation.was_seen:
         return before or _status(view, Phase.PENDING)
     size = max(view.layout.size, before.size if before else 0)
+    if before and size == view.layout.size and have_all_succeeded(view):
+        return succeeded(view)  # and then went, by its TTL or by hand
     ranks = view.ranks or (before.ranks if before else ())
     status = replace(_status(view, Phase.GONE), size=size, ranks=ranks, reason="Gone")
     return replace(status, failure=_gone_failure(view, kind, size))
@@ -84,8 +86,7 @@ def _more_precise(new: Failure | None, old: Failure | None) -> Failure | None:
     if new is None or old is None:
         return new or old
     names_a_rank = old.rank is None and new.rank is not None
-    knows_why = old.category is Category.UNKNOWN and new.category is not Category.UNKNOWN
-    return new if names_a_rank or knows_why else old
+    return new if names_a_rank or (old.is_vague and not new.is_vague) else old
 
 
 def _status(view: View, phase: Phase, condition: Condition | None = None) -> WorkloadStatus:

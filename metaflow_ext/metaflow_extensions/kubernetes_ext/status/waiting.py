@@ -58,7 +58,12 @@ def _for_ranks(ranks: Sequence[RankStatus], size: int) -> Waiting | None:
     if not late:
         return None
     running = len(ranks) - len(late)
-    return Waiting(category=Category.UNKNOWN, summary=f"{running} of {len(ranks)} ranks run; waits for {names(late, size)}.")
+    summary = (
+        f"{running} of {len(ranks)} ranks run; waits for {names(late, size)}."
+        if size > 1
+        else "Its container is being started."
+    )
+    return Waiting(category=Category.UNKNOWN, summary=summary, is_ordinary=True)
 
 
 def _for_controller(observation: Observation) -> Waiting | None:
