@@ -129,8 +129,10 @@ def test_its_policy_names_a_pod_that_is_gone() -> None:
     assert failure.summary == "The task (pod js-1-xyz12) failed with exit code 3."
 
 
-def test_its_own_deadline() -> None:
+@pytest.mark.parametrize("owners", [[], [{"kind": "AppWrapper", "uid": "uid-of-its-owner"}]])
+def test_its_own_deadline(owners: list[Any]) -> None:
     job = make_plain_job(condition("FailureTarget", reason="DeadlineExceeded"), activeDeadlineSeconds=60)
+    job["metadata"]["ownerReferences"] = owners
     failure = job_status(observe(job, [pod(deleting_at=9)])).failure
     assert failure is not None
     assert failure.summary == "The task timed out after 60 s (DeadlineExceeded, Job js-1)."

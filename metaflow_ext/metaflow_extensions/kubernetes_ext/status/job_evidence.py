@@ -53,12 +53,12 @@ def failed_jobs(jobs: Iterable[KubernetesObject]) -> list[tuple[KubernetesObject
 
 
 def jobs_of(observation: Observation, attempt: int) -> list[KubernetesObject]:
-    """The Jobs of this JobSet and attempt: one of the same name may be left of an earlier JobSet."""
+    """The Jobs of this JobSet and attempt, or the Job that is itself the workload: others may be left of an earlier JobSet."""
     owner = uid(observation.workload)
     return [
         job
         for job in observation.jobs
-        if attempt_of(job) == attempt and (not owner or not owner_uids(job) or owner in owner_uids(job))
+        if attempt_of(job) == attempt and (not owner or not owner_uids(job) or owner in owner_uids(job) | {uid(job)})
     ]
 
 
