@@ -17,7 +17,7 @@ from .. import errors
 from ..errors import Cause
 from ..store import timestamp
 from .context import Api, Reply, Request
-from .decoding import conform, identified, parse
+from .decoding import conform, identified, options_body, parse
 from .requests import Target
 
 Object = dict[str, Any]
@@ -68,15 +68,14 @@ def review(api: Api, target: Target, request: Request) -> Reply:
 def token(api: Api, target: Target, request: Request) -> Reply:
     """Answer a TokenRequest with a signed JWT; nothing here asks for tokens, clients only carry them."""
     account = api.store.get("serviceaccounts", target.namespace, target.name)
-    value = parse(request.body, request.content_type, "TokenRequest")
-    given = (value.get("spec") or {}) if isinstance(value, dict) else {}
-    spec: Object = {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 3600}
-    spec |= {key: item for key, item in given.items() if item is not None}
+    group = "authentication.k8s.io"
+    value = options_body(api.schemas, request.body, request.content_type, "TokenRequest", group)
+    spec = {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 3600, **(value.get("spec") or {})}
     seconds = spec["expirationSeconds"]
     if seconds < _SHORTEST_TOKEN:
         text = f"Invalid value: {seconds}: may not specify a duration less than 10 minutes"
         cause = Cause("spec.expirationSeconds", text)
-        raise errors.invalid("TokenRequest", "authentication.k8s.io", target.name, [cause])
+        raise errors.invalid("TokenRequest", group, target.name, [cause])
     now = datetime.datetime.now(datetime.timezone.utc)
     expires = now + datetime.timedelta(seconds=seconds)
     claims = {
@@ -88,7 +87,7 @@ def token(api: Api, target: Target, request: Request) -> Reply:
     }
     status = {"token": _jwt(claims), "expirationTimestamp": timestamp(expires)}
     meta = {"name": target.name, "namespace": target.namespace, "creationTimestamp": timestamp(now)}
-    kind = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"}
+    kind = {"kind": "TokenRequest", "apiVersion": f"{group}/v1"}
     return Reply(code=201, body={**kind, "metadata": meta, "spec": spec, "status": status})
 
 

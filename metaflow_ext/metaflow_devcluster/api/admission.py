@@ -228,8 +228,13 @@ def _tolerates(toleration: Object, taint: str) -> bool:
     return toleration.get("key") in (taint, None, "") and toleration.get("effect") in ("NoExecute", None, "")
 
 
+def _token_volume(spec: Object) -> Object:
+    volumes = spec.get("volumes") or ()
+    return next((v for v in volumes if (v.get("name") or "").startswith("kube-api-access-")), {})
+
+
 def _mount_token(spec: Object) -> None:
-    volume = next((v["name"] for v in spec.get("volumes") or () if v["name"].startswith("kube-api-access-")), None)
+    volume = _token_volume(spec).get("name")
     mounted = False
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         mounts = container.setdefault("volumeMounts", [])
@@ -238,7 +243,7 @@ def _mount_token(spec: Object) -> None:
         volume = volume or f"kube-api-access-{name_suffix()}"
         mounts.append({"name": volume, "readOnly": True, "mountPath": _TOKEN_PATH})
         mounted = True
-    if mounted and not any(item["name"] == volume for item in spec.get("volumes") or ()):
+    if mounted and not any(item.get("name") == volume for item in spec.get("volumes") or ()):
         field = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
         sources = [
             {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
@@ -277,7 +282,7 @@ def _keep_pod_fields(new: Object, old: Object) -> None:
     for key in ("serviceAccountName", "serviceAccount", "priority", "preemptionPolicy", "nodeName", "tolerations"):
         if key in before:
             spec.setdefault(key, before[key])
-    token = next((v for v in before.get("volumes") or () if v["name"].startswith("kube-api-access-")), None)
+    token = _token_volume(before)
     if token and token["name"] not in {v.get("name") for v in spec.get("volumes") or ()}:
         spec["volumes"] = [*(spec.get("volumes") or ()), token]
     kept = {c["name"]: c for c in before.get("containers") or ()}

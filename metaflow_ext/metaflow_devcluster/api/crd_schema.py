@@ -134,11 +134,15 @@ def _object_causes(schemas: Schemas, node: Node, value: dict[str, Any], path: st
         elif isinstance(extra, dict):
             found += schema_causes(schemas, extra, item, prefix + key)
     for rule in node.get("x-kubernetes-validations", ()):
-        ordered = (value.get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder"
-        depends = any("dependsOn" in item for item in value.get("replicatedJobs") or ())
-        if rule["rule"].startswith(_EXCLUSIVE) and ordered and depends:
+        if rule["rule"].startswith(_EXCLUSIVE) and not found and _orders_twice(value):
             found.append(Cause(path, f'Invalid value: "object": {rule["message"]}'))
     return found
+
+
+def _orders_twice(spec: dict[str, Any]) -> bool:
+    """Whether a JobSet of valid types has both ways to say in which order its Jobs start."""
+    ordered = (spec.get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder"
+    return ordered and any("dependsOn" in item for item in spec.get("replicatedJobs") or ())
 
 
 def transition_causes(schemas: Schemas, node: Node, new: Any, old: Any, path: str = "") -> list[Cause]:

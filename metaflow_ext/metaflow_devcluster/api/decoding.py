@@ -14,7 +14,7 @@ import yaml
 from .. import errors
 from ..resources import Resource
 from . import protobuf
-from .schema import Schemas, Undecodable, prune, typed
+from .schema import META, REF, Schemas, Undecodable, prune, typed
 
 Object = dict[str, Any]
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
@@ -143,10 +143,25 @@ def conform(schemas: Schemas, resource: Resource, value: Object) -> Decoded:
             pruned = typed(schemas, node, pruned)
         except Undecodable as error:
             raise errors.bad_request(f"{_handled_as(resource)}: {error}") from error
-    elif isinstance(pruned.get("metadata"), dict):
-        meta = {key: item for key, item in pruned["metadata"].items() if item is not None}
-        pruned = {**pruned, "metadata": meta}
+    elif pruned.get("metadata") is not None:
+        try:
+            pruned = {**pruned, "metadata": typed(schemas, {"$ref": f"{REF}{META}ObjectMeta"}, pruned["metadata"])}
+        except Undecodable as error:
+            raise errors.bad_request(f"{_handled_as(resource)}: {error}") from error
     return Decoded(pruned, dropped)
+
+
+def options_body(schemas: Schemas, body: bytes, content_type: str, kind: str, group: str = "") -> Object:
+    """A body that is no object of a resource, such as DeleteOptions: known fields only, {} when there is none."""
+    if not body.strip():
+        return {}
+    value = parse(body, content_type, kind)
+    node = schemas.root(group, "v1", kind) or {}
+    try:
+        found = typed(schemas, node, prune(schemas, node, value)[0])
+    except Undecodable as error:
+        raise errors.bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {error}') from error
+    return found if isinstance(found, dict) else {}
 
 
 def _handled_as(resource: Resource) -> str:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from .. import errors
 from ..errors import Cause, NotFound
 from .context import Api, Reply, Request, success
-from .decoding import parse
+from .decoding import options_body
 from .definitions import DEFINITIONS
 from .listing import list_page
 from .reading import collection
 from .requests import Target, dry_run_causes, is_true
+from .schema import Schemas
 
 Object = dict[str, Any]
 _ANSWER_OBJECT = ("persistentvolumeclaims", "pods", "resourcequotas", "serviceaccounts", "services")
@@ -32,12 +32,9 @@ class DeleteOptions:
     dry_run: bool = False
 
 
-def delete_options(request: Request) -> DeleteOptions:
+def delete_options(schemas: Schemas, request: Request) -> DeleteOptions:
     """From the body, or from the query when the body is empty, as the server takes them."""
-    body: Mapping[str, Any] = {}
-    if request.body.strip():
-        found = parse(request.body, request.content_type, "DeleteOptions")
-        body = found if isinstance(found, dict) else {}
+    body = options_body(schemas, request.body, request.content_type, "DeleteOptions")
     query = request.query
     dry_run = list(body.get("dryRun") or ()) or ([query["dryRun"]] if query.get("dryRun") else [])
     propagation = body.get("propagationPolicy") or query.get("propagationPolicy")
@@ -63,7 +60,7 @@ def delete_options(request: Request) -> DeleteOptions:
 
 def delete_object(api: Api, target: Target, request: Request) -> Reply:
     resource = target.resource
-    options = delete_options(request)
+    options = delete_options(api.schemas, request)
     current = api.store.get(resource.name, target.namespace, target.name)
     if resource.name == "namespaces" and target.name in _PROTECTED:
         raise errors.forbidden("namespaces", target.name, "this namespace may not be deleted")
@@ -103,7 +100,7 @@ def withdraw_definition(api: Api, target: Target, definition: Object) -> None:
 
 
 def delete_collection(api: Api, target: Target, request: Request) -> Reply:
-    options = delete_options(request)
+    options = delete_options(api.schemas, request)
     query = {key: value for key, value in request.query.items() if key in ("labelSelector", "fieldSelector", "limit")}
     page = list_page(api.store, target, query)
     deleted = []

@@ -69,8 +69,8 @@ def _mode_causes(spec: Object) -> list[Cause]:
 
 
 def _name_causes(job: Object) -> list[Cause]:
-    spec, name = job["spec"], job["metadata"]["name"]
-    if spec.get("completionMode") != "Indexed" or not spec.get("completions"):
+    spec, name = job["spec"], job["metadata"].get("name")
+    if not name or spec.get("completionMode") != "Indexed" or not spec.get("completions"):
         return []
     hostname = f"{name}-{spec['completions'] - 1}"
     if not names.dns_label(hostname):

@@ -173,7 +173,7 @@ def _coordinator_errors(jobset: Object, replicated: list[Object]) -> list[str]:
 
 def validate_update(new: Object, old: Object) -> None:
     """Refuse changes of replicatedJobs (but for what Kueue sets while suspended) and of managedBy."""
-    spec, before = copy.deepcopy(new["spec"]), old["spec"]
+    spec, before = copy.deepcopy(new.get("spec") or {}), old["spec"]
     if spec.get("suspend") or before.get("suspend"):
         pairs = zip(spec.get("replicatedJobs") or (), before.get("replicatedJobs") or (), strict=False)
         for item, earlier in pairs:

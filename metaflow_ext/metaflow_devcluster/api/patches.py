@@ -98,7 +98,7 @@ def _merge_list(schemas: Schemas, node: Node, document: list[Any], patch: list[A
         return [item for item in patch if item.get("$patch") != "replace"]
     merged: list[Any] = clone(document)
     for item in patch:
-        if key not in item:
+        if not isinstance(item, dict) or key not in item:
             raise bad_request(f"map: {item} does not contain declared merge key: {key}")
         place = next((i for i, present in enumerate(merged) if present.get(key) == item[key]), None)
         if item.get("$patch") == "delete":

@@ -7,6 +7,7 @@ stop everything the user runs, so it is never run: the node signals the processe
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shlex
 import signal
 from collections.abc import Sequence
@@ -124,6 +125,7 @@ async def _converse(socket: web.WebSocketResponse, process: Process, *, wants_in
             await socket.send_bytes(bytes((channel,)) + data)
         code = await process.wait()
         is_over = True
+        await _cancelled(reader)
         await _end(socket, exit_status(code))
     except (ConnectionResetError, RuntimeError):
         pass
@@ -131,6 +133,13 @@ async def _converse(socket: web.WebSocketResponse, process: Process, *, wants_in
         reader.cancel()
         if not is_over:
             process.kill()
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    """End the reader before the socket is closed: a process that has ended must not be killed by its number."""
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
 
 
 async def _feed(socket: web.WebSocketResponse, process: Process, *, wants_input: bool) -> None:
@@ -142,13 +151,7 @@ async def _feed(socket: web.WebSocketResponse, process: Process, *, wants_input:
             await process.write(data)
         elif channel == CLOSE and data[:1] == bytes((STDIN,)):
             await process.write(b"")
-    if not process_is_done(socket):
-        process.kill()
-
-
-def process_is_done(socket: web.WebSocketResponse) -> bool:
-    """Whether the socket was closed by us, after the command's end, and not by a client that left."""
-    return socket.close_code == 1000
+    process.kill()  # only a client that has left brings us here
 
 
 async def _end(socket: web.WebSocketResponse, status: Object) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from .. import errors
 from ..store import Store, timestamp
 from .context import Api, Reply, Request
-from .decoding import parse
+from .decoding import options_body
 from .deleting import DeleteOptions
 from .requests import Target, write_options
 
@@ -56,8 +56,8 @@ def bind(store: Store, namespace: str, name: str, node: str, binding: Object | N
 
 def create_binding(api: Api, target: Target, request: Request) -> Reply:
     options = write_options(request.query, "CreateOptions")
-    body = parse(request.body, request.content_type, "Binding")
-    node = (body.get("target") or {}).get("name") if isinstance(body, dict) else None
+    body = options_body(api.schemas, request.body, request.content_type, "Binding")
+    node = (body.get("target") or {}).get("name")
     if not node:
         cause = errors.Cause("target.name", "Required value", "FieldValueRequired")
         raise errors.invalid("Binding", "", target.name, [cause])
@@ -90,8 +90,7 @@ def evict(store: Store, namespace: str, name: str, options: DeleteOptions | None
 
 
 def create_eviction(api: Api, target: Target, request: Request) -> Reply:
-    body = parse(request.body, request.content_type, "Eviction")
-    body = body if isinstance(body, dict) else {}
+    body = options_body(api.schemas, request.body, request.content_type, "Eviction", "policy")
     name = (body.get("metadata") or {}).get("name") or target.name
     if name != target.name:
         raise errors.bad_request(f"name in URL does not match name in Eviction object: {target.name} != {name}")
@@ -110,7 +109,7 @@ def create_eviction(api: Api, target: Target, request: Request) -> Reply:
 
 def finalize(api: Api, target: Target, request: Request) -> Reply:
     """PUT namespaces/NAME/finalize: the namespace's own finalizers, which only go here."""
-    body = parse(request.body, request.content_type, "Namespace")
+    body = options_body(api.schemas, request.body, request.content_type, "Namespace")
     finalizers = (body.get("spec") or {}).get("finalizers") or []
 
     def change(namespace: Object) -> None:

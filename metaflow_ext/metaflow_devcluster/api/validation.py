@@ -202,9 +202,10 @@ def _definition(crd: Object) -> list[Cause]:
     if not any(version.get("storage") for version in spec.get("versions") or ()):
         text = "must have exactly one version marked as storage version"
         found.append(names.wrong("spec.versions", spec.get("versions") or [], text))
-    if crd["metadata"]["name"] != f"{plural}.{group}":
+    name = crd["metadata"].get("name") or ""
+    if name != f"{plural}.{group}":
         text = 'must be spec.names.plural+"."+spec.group'
-        found.append(names.wrong("metadata.name", crd["metadata"]["name"], text))
+        found.append(names.wrong("metadata.name", name, text))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import re
@@ -480,3 +481,40 @@ def test_a_definition_is_served_validated_and_withdrawn(client: Client, name: st
     assert [kind for kind, _ in client.watch(path, "resourceVersion=1")] == ["ERROR"]
     client.call("DELETE", f"{definitions}/foos.{group}")
     assert client.call("GET", path).code == 404
+
+
+# -- robustness
+
+JUNK: tuple[Any, ...] = (None, 1, "x", [], {}, [1], [None], {"a": {}}, True, 1.5)
+OBJECTS = {
+    CONFIG_MAPS: config_map("junk", labels={"a": "b"}, ownerReferences=[{"apiVersion": "v1", "kind": "x"}]),
+    PODS: pod("junk", volumes=[{"name": "v", "emptyDir": {}}], tolerations=[{"key": "a"}]),
+    JOBS: job("junk", completionMode="Indexed", completions=1, podFailurePolicy={"rules": [{"action": "FailJob"}]}),
+    JOBSETS: jobset("junk", failurePolicy={"rules": [{"action": "FailJobSet"}]}, coordinator={"replicatedJob": "control"}),
+}
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    keys = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    return [path, *(place for key in keys for place in places(value[key], (*path, key)))]
+
+
+def with_junk(value: Any, path: tuple[Any, ...], junk: Any) -> Any:
+    if not path:
+        return junk
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = with_junk(value[path[0]], path[1:], junk)
+    return copy
+
+
+@pytest.mark.parametrize("path", list(OBJECTS), ids=["configmap", "pod", "job", "jobset"])
+def test_no_body_however_wrong_breaks_the_server(path: str) -> None:
+    """Every field of an object is replaced by everything it should not be: refused or accepted, never an error."""
+    api = make_api(Store(served_resources(jobset=jobset_resource())))
+    bootstrap(Cluster(api.store, api.admission), port=1)
+    target = target_of(api.resources, path)
+    for place in places(OBJECTS[path]):
+        for junk in JUNK:
+            body = json.dumps(with_junk(OBJECTS[path], place, junk)).encode()
+            with contextlib.suppress(ApiError):
+                create_object(api, target, Request(method="POST", path=path, body=body, query={"dryRun": "All"}))
