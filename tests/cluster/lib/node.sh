@@ -16,9 +16,12 @@ make_cgroup() { # all pods below one cgroup of our own, so that `down` can find 
     mkdir -p "$folder"; parent=$(dirname "$folder")
     for file in cpuset.cpus cpuset.mems; do # v1: a new cpuset is empty and takes no process
       [ ! -e "$parent/$file" ] || [ ! -e "$parent/cpuset.clone_children" ] || cat "$parent/$file" >"$folder/$file"; done
+    # All pods together count as much as four busy processes: with the default, one, they starve beside a build.
+    [ ! -e "$folder/cpu.shares" ] || echo 4096 >"$folder/cpu.shares"
     if [ -e "$parent/cgroup.controllers" ]; then # v2: children get a controller only when it is passed on
       for controller in $(cat "$parent/cgroup.controllers"); do echo "+$controller" >"$parent/cgroup.subtree_control" 2>/dev/null || true; done
       for controller in $(cat "$folder/cgroup.controllers"); do echo "+$controller" >"$folder/cgroup.subtree_control" 2>/dev/null || true; done
+      [ ! -e "$folder/cpu.weight" ] || echo 400 >"$folder/cpu.weight"
     fi
   done; }
 
