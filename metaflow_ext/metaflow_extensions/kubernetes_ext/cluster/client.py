@@ -6,9 +6,10 @@ what they wait for.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, TypeVar
 
 from ..errors import ClusterError, Conflict, NotFound, Unavailable
@@ -111,7 +112,7 @@ class KubernetesClient:
         closing = Closing(self._closing)
         pool = Pool(closing)
 
-        def open_at(start: str) -> Iterator[bytes]:
+        def open_at(start: str) -> Generator[bytes, None, None]:
             request = requests.logs(namespace, pod, container, follow, start, tail if start == since else None)
             return self._transport.lines(request, pool, self._log_silence_seconds if follow else self._read_seconds)
 
@@ -182,12 +183,18 @@ class _Watched:
 
         return _listed(send, self._resource, self._namespace, self._selectors)
 
-    def stream(self, resource_version: str) -> Iterator[dict[str, Any]]:
+    def stream(self, resource_version: str) -> Generator[dict[str, Any], None, None]:
         client = self._client
         seconds = client._watch_seconds * (1 + client._backoff.draw() / 4)
         request = requests.watch(self._resource, self._namespace, self._selectors, resource_version, round(seconds))
         lines = client._transport.lines(request, self._pool, seconds + client._slack_seconds)
-        return (_change(line, request, client.access.source) for line in lines)
+        return _changes(lines, request, client.access.source)
+
+
+def _changes(lines: Generator[bytes, None, None], request: Request, source: str) -> Generator[dict[str, Any], None, None]:
+    with contextlib.closing(lines):
+        for line in lines:
+            yield _change(line, request, source)
 
 
 def _change(line: bytes, request: Request, source: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import contextlib
 import socket
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 
@@ -23,6 +24,7 @@ class Closing:
         self._lock = threading.Lock()
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._children: weakref.WeakSet[Closing] = weakref.WeakSet()
+        self._callbacks: list[weakref.WeakMethod[Callable[[], None]]] = []
         self._closed = threading.Event()
         if parent is not None:
             parent._add(self)
@@ -51,14 +53,26 @@ class Closing:
         if closed:
             _shut(plain)
 
+    def on_close(self, callback: Callable[[], None]) -> None:
+        """A method that every `close` calls after the sockets are shut; it must bear being called again.
+
+        It does not keep its object alive: a stream that is dropped without `close` must not live on in a cycle.
+        """
+        with self._lock:
+            self._callbacks.append(weakref.WeakMethod(callback))
+
     def close(self) -> None:
         with self._lock:
             self._closed.set()
-            sockets, children = list(self._sockets), list(self._children)
+            sockets, children, callbacks = list(self._sockets), list(self._children), list(self._callbacks)
         for sock in sockets:
             _shut(sock)
         for child in children:
             child.close()
+        for reference in callbacks:
+            callback = reference()
+            if callback is not None:
+                callback()
 
     def _add(self, child: Closing) -> None:
         with self._lock:

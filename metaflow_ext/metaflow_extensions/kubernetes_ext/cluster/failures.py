@@ -62,10 +62,10 @@ def of_exception(request: Request, error: Exception, host: str, source: str) -> 
         return ClusterError(f"{where} is not a valid URL: {error}")
     if isinstance(error, exceptions.NameResolutionError):
         return Unavailable(f"{where} can't be reached: its name can't be resolved. {_ASK}")
-    if isinstance(error, exceptions.ConnectTimeoutError):
-        return Unavailable(f"{where} can't be reached: no answer to the attempt to connect. {_ASK}")
     if isinstance(error, exceptions.NewConnectionError):
         return Unavailable(f"{where} can't be reached: {_last_words(error)}. {_ASK}")
+    if isinstance(error, exceptions.ConnectTimeoutError):
+        return Unavailable(f"{where} can't be reached: no answer to the attempt to connect. {_ASK}")
     if isinstance(error, exceptions.ProxyError):
         return Unavailable(f"{where} can't be reached through the proxy: {_last_words(error)}.")
     if isinstance(error, (exceptions.ReadTimeoutError, TimeoutError)):

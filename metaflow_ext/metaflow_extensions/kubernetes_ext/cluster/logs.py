@@ -6,16 +6,17 @@ Like `watch`, it knows nothing of HTTP.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from datetime import datetime, timedelta
 
 from ..errors import ClusterError, NotFound, Rejected, Unavailable
 from .retry import Backoff, pause
 
 Line = tuple[str, str]
-Open = Callable[[str], Iterator[bytes]]  # since -> lines with their ends; raises ClusterError
+Open = Callable[[str], Generator[bytes, None, None]]  # since -> lines with their ends; raises ClusterError
 
 _OVERLAP = timedelta(seconds=1)  # output and error are two pipes: a line may come after a slightly younger one
 _LIVED_SECONDS = 2.0
@@ -30,11 +31,10 @@ def parse(raw: bytes) -> Line:
     return (stamp, rest if space else "")
 
 
-def once(raw: Iterator[bytes], since: str) -> Iterator[Line]:
+def once(raw: Generator[bytes, None, None], since: str) -> Generator[Line, None, None]:
     """The lines younger than `since`."""
-    for line in map(parse, raw):
-        if not since or not line[0] or _key(line[0]) > _key(since):
-            yield line
+    with contextlib.closing(raw):
+        yield from (line for line in map(parse, raw) if _is_younger(line, since))
 
 
 class Seen:
@@ -69,7 +69,7 @@ def follow(
     sleep: Callable[[float], None],
     monotonic: Callable[[], float],
     backoff: Backoff,
-) -> Iterator[Line]:
+) -> Generator[Line, None, None]:
     """The lines as they come, until the log is over: a resumed stream that ends at once with nothing new.
 
     Waits for a container that has not started. Raises NotFound if there is no such pod, Forbidden without permission.
@@ -85,19 +85,19 @@ def follow(
         try:
             stream = open_at(seen.since or since)
             streams += 1
-            for raw in stream:
-                if not raw.endswith(b"\n"):
-                    rest = raw  # the end of the log, or a cut: then the next stream brings the whole line
-                    break
-                line = parse(raw)
-                if repeated[line]:
-                    repeated[line] -= 1
-                    continue
-                seen.add(line)
-                if since and line[0] and _key(line[0]) <= _key(since):
-                    continue
-                news += 1
-                yield line
+            with contextlib.closing(stream):
+                for raw in stream:
+                    if not raw.endswith(b"\n"):
+                        rest = raw  # the end of the log, or a cut: then the next stream brings the whole line
+                        break
+                    line = parse(raw)
+                    if repeated[line]:
+                        repeated[line] -= 1
+                        continue
+                    seen.add(line)
+                    if _is_younger(line, since):
+                        news += 1
+                        yield line
         except NotFound:
             if not streams:
                 raise
@@ -119,6 +119,11 @@ def follow(
 def is_not_started(error: ClusterError) -> bool:
     """The kubelet has no container to read from yet: 400 `container "x" in pod "y" is waiting to start: ...`."""
     return error.status == 400 and "waiting to start" in str(error)
+
+
+def _is_younger(line: Line, since: str) -> bool:
+    """A line without a time stamp is always told."""
+    return not since or not line[0] or _key(line[0]) > _key(since)
 
 
 def _key(stamp: str) -> tuple[datetime, str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any, NoReturn
 
 import urllib3
@@ -29,12 +29,18 @@ class Pool:
         self.closing = closing
         self._lock = threading.Lock()
         self._made: tuple[Access, Connections] | None = None
+        closing.on_close(self._clear)
 
     def of(self, access: Access) -> Connections:
         with self._lock:
             if self._made is None or self._made[0].transport != access.transport:
                 self._made = (access, Connections(access, ssl_context(access), self.closing))
             return self._made[1]
+
+    def _clear(self) -> None:
+        with self._lock:
+            if self._made is not None:
+                self._made[1].clear()
 
 
 class Transport:
@@ -56,7 +62,7 @@ class Transport:
             ) from error
         return answer if isinstance(answer, dict) else {}
 
-    def lines(self, request: Request, pool: Pool, read_timeout: float) -> Iterator[bytes]:
+    def lines(self, request: Request, pool: Pool, read_timeout: float) -> Generator[bytes, None, None]:
         """The answer's lines as they come. The request is sent at once, not when the first line is asked for."""
         return self._read_lines(request, self.open(request, pool, read_timeout), pool)
 
@@ -90,7 +96,7 @@ class Transport:
         except _BROKEN as error:
             self._raise_broken(request, error, pool)
 
-    def _read_lines(self, request: Request, response: urllib3.BaseHTTPResponse, pool: Pool) -> Iterator[bytes]:
+    def _read_lines(self, request: Request, response: urllib3.BaseHTTPResponse, pool: Pool) -> Generator[bytes, None, None]:
         try:
             yield from lines(response)
         except _BROKEN as error:

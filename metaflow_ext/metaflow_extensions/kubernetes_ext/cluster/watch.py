@@ -6,7 +6,8 @@ version it told, and where the server has forgotten that version (410) the list 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import Callable, Generator
 from typing import Any, Protocol
 
 from ..errors import ClusterError, Forbidden, NotFound
@@ -22,7 +23,7 @@ class Source(Protocol):
 
     def list(self) -> dict[str, Any]: ...
 
-    def stream(self, resource_version: str) -> Iterator[dict[str, Any]]:
+    def stream(self, resource_version: str) -> Generator[dict[str, Any], None, None]:
         """Opens at once, then yields watch events ({"type", "object"}) until the server ends it. ERROR events are raised."""
 
 
@@ -41,7 +42,7 @@ def events(
     monotonic: Callable[[], float],
     backoff: Backoff,
     on_trouble: Trouble | None = None,
-) -> Iterator[WatchEvent]:
+) -> Generator[WatchEvent, None, None]:
     """All changes, for ever; raises what `is_final`. `on_trouble` hears of each failure to list or to open a stream, and
     None when that works again; a stream that merely breaks and opens again is no trouble."""
     version = ""
@@ -49,6 +50,7 @@ def events(
     delays = backoff.delays()
     while True:
         opened_at = None
+        error: ClusterError | None = None
         try:
             if not version:
                 listed = source.list()
@@ -60,13 +62,13 @@ def events(
             if in_trouble and on_trouble:
                 on_trouble(None)
             in_trouble = False
-            for change in stream:
-                kind, item = str(change.get("type")), change.get("object") or {}
-                version = str((item.get("metadata") or {}).get("resourceVersion") or version)
-                delays = backoff.delays()
-                if kind in _CHANGES:
-                    yield WatchEvent(kind, item)
-            error = None
+            with contextlib.closing(stream):  # not left to the collector: tracebacks can keep it alive
+                for change in stream:
+                    kind, item = str(change.get("type")), change.get("object") or {}
+                    version = str((item.get("metadata") or {}).get("resourceVersion") or version)
+                    delays = backoff.delays()
+                    if kind in _CHANGES:
+                        yield WatchEvent(kind, item)
         except ClusterError as caught:
             error = caught
         if error is not None and error.status == 410:
