@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from metaflow_extensions.kubernetes_ext.status.causes import cause_of_exit, log_tail
 from metaflow_extensions.kubernetes_ext.status.diagnosis import of_waiting
+from metaflow_extensions.kubernetes_ext.status.ends import End
 from metaflow_extensions.kubernetes_ext.status.jobset import jobset_status
 from metaflow_extensions.kubernetes_ext.status.model import Category, Failure, Phase, Waiting
 from tests.builders_objects import (
@@ -405,3 +407,16 @@ def test_what_was_given_up_becomes_a_failure() -> None:
         "Correct it.",
         False,
     )
+
+
+def test_the_end_of_a_program_s_log_is_no_part_of_the_sentence() -> None:
+    """terminationMessagePolicy FallbackToLogsOnError puts it into the container's status."""
+    end = End(exit_code=3, reason="Error", message="hello\n  about to fail\n")
+    assert cause_of_exit(end).what == "failed with exit code 3"
+    assert log_tail(end) == ("hello", "  about to fail")
+
+
+def test_what_the_runtime_says_of_a_command_that_never_ran_is() -> None:
+    end = End(exit_code=128, reason="StartError", message="no such file")
+    assert cause_of_exit(end).what == "could not start its command (StartError, exit code 128): no such file"
+    assert log_tail(end) == ()

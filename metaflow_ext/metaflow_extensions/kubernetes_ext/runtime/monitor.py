@@ -70,12 +70,15 @@ class Monitor:
                 self._captured.add(rank.pod_uid)
                 self._logs.capture(rank, self._container(rank))
         for change in transitions(self._told, status):
-            self.tell(str(change))
+            if change.kind == "failure":  # its report comes with the end, with all that is known by then
+                self._timeline.add(self._clock.now(), str(change))
+            else:
+                self.tell(str(change))
         self._told = status
 
     def finish(self) -> WorkloadStatus:
         """The terminal status with all that is known of its failure. Does not close the logs."""
-        status = self._running.status
+        status = self._running.settle()
         failure = status.failure
         if failure is None:
             return status

@@ -25,6 +25,7 @@ from .picture import JOBS, PODS, WORKLOAD, Picture, uid_of
 from .resources import kubectl_delete, resource_of
 
 STEP_SECONDS = 5.0  # deadlines are computed, not watched: look at the time this often
+SETTLE_SECONDS = 2.0
 _CONFIRM = "confirm"
 
 
@@ -161,6 +162,30 @@ class RunningJobSet:
         """Read Events now, for causes that only they tell. Never fails."""
         self._closer_look.look(self._picture, self._observation)
         return self._reduce()
+
+    def settle(self, seconds: float = SETTLE_SECONDS) -> WorkloadStatus:
+        """After the end: hear what the other watches still bring while the cause of the failure is vague, then read Events.
+
+        The Job's word that it failed can come before the pod's own end. The phase stays; only the cause becomes more precise.
+        """
+        give_up_at = self._clock.monotonic() + seconds
+        while self._has_vague_failure and self._clock.monotonic() < give_up_at:
+            self._clock.wait(self._feeds.inbox.filled, 0.25)
+            for source, message in self._feeds.inbox.drain():
+                self._hear(source, message)
+            self._refine()
+        if self._has_vague_failure:
+            self._closer_look.look(self._picture, self._observation)
+            self._refine()
+        return self._status
+
+    @property
+    def _has_vague_failure(self) -> bool:
+        return self._status.failure is not None and self._status.failure.is_vague
+
+    def _refine(self) -> None:
+        self._observation = self._picture.observation(self._clock.now())
+        self._status = self._backend.reduce(self._observation, self._status)
 
     def kill(self, patience: float = 120.0) -> None:
         """Delete the workload with its dependents; gone already is success.

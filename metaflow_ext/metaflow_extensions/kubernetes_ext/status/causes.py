@@ -124,16 +124,24 @@ def cause_of_exit(end: End, step: str = "this step") -> Cause:
     category, words, resolution = _by_reason(end) or _by_code(end) or _by_own_code(end)
     if end.is_init:
         words = f"{words} in its init container {end.container}"
-    if end.message:
-        words = f"{words}: {end.message}"
+    if end.message and end.reason in _NEVER_RAN:
+        words = f"{words}: {end.message}"  # the runtime's; that of a program is the end of its log (FallbackToLogsOnError)
     return Cause(category=category, what=words, resolution=resolution.format(step=step), reason=end.reason)
 
 
 _Words = tuple[Category, str, str]
 
 
+_NEVER_RAN = ("StartError", "ContainerCannotRun", "RunContainerError")
+
+
+def log_tail(end: End | None) -> tuple[str, ...]:
+    """The last lines of the program's log, where the container's status carries them."""
+    return () if end is None or end.reason in _NEVER_RAN else tuple(end.message.splitlines())
+
+
 def _by_reason(end: End) -> _Words | None:
-    if end.reason in ("StartError", "ContainerCannotRun", "RunContainerError"):
+    if end.reason in _NEVER_RAN:
         return (
             Category.USER_ERROR,
             f"could not start its command ({end.reason}{_code(end)})",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..spec import labels
-from .causes import Cause, cause_of, cause_of_exit, deleted_by_hand
+from .causes import Cause, cause_of, cause_of_exit, deleted_by_hand, log_tail
 from .describe import sentence, who
 from .ends import SIGTERM, End, end_of
 from .incidents import Harm, Incident, incidents
@@ -90,6 +90,7 @@ def _failure(case: Case, rank: RankStatus, cause: Cause, at: datetime | None, en
         exit_code=end.exit_code if end else None,
         reason=cause.reason,
         at=at,
+        last_lines=log_tail(end),
     )
 
 

@@ -47,8 +47,7 @@ def _phase(previous: WorkloadStatus | None, current: WorkloadStatus) -> list[Cha
     if previous is not None and previous.phase is current.phase:
         return []
     if current.failure and current.is_terminal:
-        texts = (current.failure.summary, current.failure.resolution)
-        return [Change(kind="failure", text=text) for text in texts if text]
+        return [Change(kind="failure", text=current.failure.summary)]
     return [Change(kind="phase", text=_phase_text(current))]
 
 
