@@ -12,7 +12,7 @@ from typing import Any
 from .. import errors
 from ..errors import ApiError, Cause
 from ..store import Store
-from .requests import Target
+from .requests import Target, whole_number
 from .selectors import Predicate, selected_name, selector
 
 Object = dict[str, Any]
@@ -72,7 +72,7 @@ def list_page(store: Store, target: Target, query: Mapping[str, str]) -> Page:
     version = version_of(query.get("resourceVersion", ""))
     if version > store.resource_version:
         raise too_large_version(version, store.resource_version)
-    token, limit = query.get("continue", ""), int(query.get("limit") or 0)
+    token, limit = query.get("continue", ""), whole_number(query, "limit") or 0
     if token:
         return _next_page(store, target, where, token, limit)
     exact = query.get("resourceVersionMatch") == "Exact" or (version and limit and not query.get("resourceVersionMatch"))

@@ -9,7 +9,7 @@ from .. import errors
 from ..errors import ApiError, Cause
 from .agent import LogOptions
 from .context import Api, Request
-from .requests import Target, is_true
+from .requests import Target, is_true, whole_number
 
 Object = dict[str, Any]
 
@@ -17,7 +17,7 @@ Object = dict[str, Any]
 def log_options(pod: Object, query: Mapping[str, str]) -> LogOptions:
     """The options with the container filled in; 400 for a wrong one, 422 for wrong numbers."""
     name = pod["metadata"]["name"]
-    numbers = {key: _number(query, key) for key in ("tailLines", "sinceSeconds", "limitBytes")}
+    numbers = {key: whole_number(query, key) for key in ("tailLines", "sinceSeconds", "limitBytes")}
     causes = [
         Cause(key, f"Invalid value: {value}: must be greater than {'or equal to 0' if key == 'tailLines' else '0'}")
         for key, value in numbers.items()
@@ -37,16 +37,6 @@ def log_options(pod: Object, query: Mapping[str, str]) -> LogOptions:
         since_time=query.get("sinceTime") or None,
         limit_bytes=numbers["limitBytes"],
     )
-
-
-def _number(query: Mapping[str, str], key: str) -> int | None:
-    text = query.get(key)
-    if not text:
-        return None
-    try:
-        return int(text)
-    except ValueError as error:
-        raise errors.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from error
 
 
 def container_of(pod: Object, wanted: str) -> str:

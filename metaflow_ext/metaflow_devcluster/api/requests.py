@@ -57,6 +57,17 @@ def target_of(resources: Resources, path: str) -> Target:
     return Target(resource=resource, namespace=namespace, name=name, subresource=subresource)
 
 
+def whole_number(query: Mapping[str, str], key: str) -> int | None:
+    """A number in the query, None when it is not given; 400 with Go's text when it is none."""
+    text = query.get(key)
+    if not text:
+        return None
+    try:
+        return int(text)
+    except ValueError as error:
+        raise errors.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from error
+
+
 def is_true(value: str | None) -> bool:
     return value in _TRUE
 

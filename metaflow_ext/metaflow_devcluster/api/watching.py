@@ -15,7 +15,7 @@ from .. import errors
 from ..errors import Cause
 from ..store import Change, Store, Subscription
 from .listing import version_of
-from .requests import Target, is_true
+from .requests import Target, is_true, whole_number
 from .selectors import Predicate, selector
 
 Object = dict[str, Any]
@@ -46,7 +46,7 @@ def watch_options(target: Target, query: Mapping[str, str]) -> WatchOptions:
         raise errors.invalid_options("ListOptions", causes)
     version = version_of(query.get("resourceVersion", ""), code=500)
     wants_initial = is_true(initial)
-    seconds = float(query.get("timeoutSeconds") or 0) or random.uniform(1800, 3600)
+    seconds = float(whole_number(query, "timeoutSeconds") or 0) or random.uniform(1800, 3600)
     return WatchOptions(
         where=selector(target.resource, query.get("labelSelector", ""), fields),
         since=None if wants_initial or (version == 0 and initial is None) else version,
@@ -112,13 +112,14 @@ async def events(
 ) -> AsyncIterator[list[Event]]:
     """The events in batches until the time is over; a batch is what was there when the last one had been sent."""
     first, subscription = begin(store, target, options)
-    yield first
-    if subscription is None:
-        return
     loop = asyncio.get_running_loop()
     end = loop.time() + options.seconds
     marks = _Bookmarks(loop.time(), options, bookmark_seconds, store.resource_version)
+    if subscription is None:
+        yield first
+        return
     try:
+        yield first
         while (now := loop.time()) < end:
             until = min(end, marks.due) if options.bookmarks else end
             try:

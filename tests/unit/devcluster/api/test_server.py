@@ -12,6 +12,12 @@ from typing import Any
 
 import pytest
 
+from metaflow_devcluster.api.bootstrap import bootstrap
+from metaflow_devcluster.api.context import Request
+from metaflow_devcluster.api.requests import target_of
+from metaflow_devcluster.api.writing import create_object
+from metaflow_devcluster.cluster import Cluster
+from metaflow_devcluster.errors import ApiError
 from metaflow_devcluster.resources import jobset_resource, served_resources
 from metaflow_devcluster.server import make_api
 from metaflow_devcluster.store import Store
@@ -116,6 +122,8 @@ def test_a_cluster_may_have_no_jobset_or_another_version_of_it() -> None:
         ("DELETE", "/api/v1/namespaces", 405, "the server does not allow this method on the requested resource"),
         ("DELETE", "/api/v1/namespaces/default", 403, "this namespace may not be deleted"),
         ("GET", CONFIG_MAPS + "?resourceVersion=99999999", 504, "Too large resource version: 99999999, current: "),
+        ("GET", CONFIG_MAPS + "?limit=x", 400, 'strconv.ParseInt: parsing "x": invalid syntax'),
+        ("GET", CONFIG_MAPS + "?watch=1&timeoutSeconds=x", 400, 'strconv.ParseInt: parsing "x": invalid syntax'),
         ("GET", CONFIG_MAPS + "?resourceVersion=abc", 400, "invalid resource version"),
         ("GET", CONFIG_MAPS + "?limit=1&continue=abc", 400, "invalid continue token"),
         ("GET", CONFIG_MAPS + "?resourceVersionMatch=Exact", 422, "forbidden unless resourceVersion is provided"),
