@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from ..errors import ApiError, Conflict, Expired
-from ..store import Change, Store
+from ..store import Change, Store, Subscription
 
 log = logging.getLogger(__name__)
 Key = tuple[str, ...]
@@ -88,16 +88,26 @@ class Manager:
             with self._store.subscribe() as changes:
                 self._note(self._existing())
                 try:
-                    while True:
-                        self._note(changes.pending())
-                        if not await self._work(changes.pending):
-                            wait = self._seconds_to_wait()
-                            try:
-                                self._note([await asyncio.wait_for(changes.__anext__(), wait)])
-                            except asyncio.TimeoutError:
-                                continue
+                    await self._follow(changes)
                 except Expired:
                     log.warning("the controllers fell behind the store and look at everything again")
+
+    async def _follow(self, changes: Subscription) -> None:
+        """Not with wait_for: before Python 3.12 it can lose a cancellation, and the cluster would never stop."""
+        coming: asyncio.Task[Change] | None = None
+        try:
+            while True:
+                self._note(changes.pending())
+                if await self._work(changes.pending):
+                    continue
+                coming = coming or asyncio.ensure_future(changes.__anext__())
+                await asyncio.wait([coming], timeout=self._seconds_to_wait())
+                if coming.done():
+                    self._note([coming.result()])
+                    coming = None
+        finally:
+            if coming:
+                coming.cancel()
 
     async def _work(self, pending: Callable[[], list[Change]]) -> bool:
         """Reconcile some keys that are due; whether there were any."""

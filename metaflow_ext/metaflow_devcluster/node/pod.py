@@ -117,7 +117,11 @@ class RunningPod:
                 if not shim.ended.done():
                     text = f"Stopping container {name}"
                     self._host.record(self.pod, "Normal", "Killing", text, f"spec.containers{{{name}}}")
-                    shim.terminate()
+                    if grace > 0:
+                        shim.terminate()
+        if grace <= 0:
+            self.kill()
+            return
         at = loop.time() + grace
         if at < self._kill_at and not self.is_over:
             if self._kill_timer:

@@ -99,29 +99,28 @@ class Shim:
         except BlockingIOError:
             return
         *lines, self._pending = (self._pending + data).split(b"\n")
+        end = None
         for line in lines:
-            self._note(json.loads(line))
-        if not data:
-            self._close()
+            end = self._note(json.loads(line)) or end
+        if end or not data:
+            self._close(end or End(137, signal=9))  # without a report the shim itself was killed
 
-    def _note(self, fields: dict[str, Any]) -> None:
+    def _note(self, fields: dict[str, Any]) -> End | None:
+        """One report of the shim; the last one says how the container ended."""
         if "pid" in fields:
             self.started.set_result(fields["pid"])
-        elif "failed" in fields:
-            self._end(End(128, failure=start_failure(self.launch, *fields["failed"])))
-        elif "code" in fields:
-            self._end(End(fields["code"], fields["signal"], fields["oom"]))
+            return None
+        if "failed" in fields:
+            return End(128, failure=start_failure(self.launch, *fields["failed"]))
+        return End(fields["code"], fields["signal"], fields["oom"])
 
-    def _end(self, end: End) -> None:
-        if not self.started.done():
-            self.started.set_result(0)
-        if not self.ended.done():
-            self.ended.set_result(end)
-
-    def _close(self) -> None:
+    def _close(self, end: End) -> None:
+        """The shim ends at once after its last report, so this does not wait."""
         asyncio.get_running_loop().remove_reader(self._stdout)
         self._process.wait()
-        self._end(End(137, signal=9))  # only when the shim itself was killed
+        if not self.started.done():
+            self.started.set_result(0)
+        self.ended.set_result(end)
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 try:
