@@ -37,7 +37,7 @@ make_certificates() {
       sign apiserver-to-kubelet /O=system:masters/CN=kube-apiserver
       sign webhook /CN=webhook 'subjectAltName=IP:127.0.0.1'
       mkdir -p webhook; cp webhook.crt webhook/tls.crt; cp webhook.key webhook/tls.key
-      touch done)
+      touch "done")
   fi
   make_user admin /O=system:masters/CN=admin
   make_user "$TASK_USER" "/O=metaflow/CN=$TASK_USER"
