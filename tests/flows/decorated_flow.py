@@ -4,7 +4,7 @@ import os
 
 from metaflow import FlowSpec, card, current, environment, parallel, resources, retry, secrets, step, timeout
 
-ODD = "it's \"odd\" $HOME `id` \\ ü"
+ODD = 'it\'s "odd" $HOME `id` \\ ü'
 
 
 class DecoratedFlow(FlowSpec):

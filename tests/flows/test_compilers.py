@@ -29,9 +29,9 @@ def packages_without_extension(tmp_path_factory: pytest.TempPathFactory) -> Path
     """This interpreter's packages but for ours."""
     folder = tmp_path_factory.mktemp("packages")
     for entry in Path(sysconfig.get_paths()["purelib"]).iterdir():
-        if "metaflow_kubernetes_ext" not in entry.name and not entry.name.startswith("__editable__"):
-            if entry.name not in ("metaflow_extensions", "metaflow_devcluster"):
-                (folder / entry.name).symlink_to(entry)
+        is_ours = "metaflow_kubernetes_ext" in entry.name or entry.name in ("metaflow_extensions", "metaflow_devcluster")
+        if not is_ours and not entry.name.startswith("__editable__"):
+            (folder / entry.name).symlink_to(entry)
     return folder
 
 

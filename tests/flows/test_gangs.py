@@ -23,7 +23,9 @@ print(json.dumps({{
 """
 
 
-def read_run(runner: Runner, flow: str = "GangFlow", step: str = "train", join: str = "join", names: tuple[str, ...] = ()) -> Any:
+def read_run(
+    runner: Runner, flow: str = "GangFlow", step: str = "train", join: str = "join", names: tuple[str, ...] = ()
+) -> Any:
     """The latest run as Metaflow's own Client API shows it."""
     return json.loads(runner.python(READ_RUN.format(flow=flow, step=step, join=join, names=list(names))))
 
@@ -44,7 +46,8 @@ def test_a_gang_of_any_size(runner: Runner, size: int) -> None:
     assert len(data["main_ips"]) == 1
     assert [task["task_id"] for task in data["gang_tasks"]] == [ids[rank] for rank in range(size)]
     for task in data["gang_tasks"]:
-        assert task["pod"] and task["node"] and task["started"] and task["finished"] and task["exit_code"] == 0, task
+        assert all(task[name] for name in ("pod", "node", "ip", "started", "finished")), task
+        assert task["exit_code"] == 0
     assert set(run["tasks"]) == set(ids.values())
     for rank, task_id in ids.items():
         task = run["tasks"][task_id]
@@ -71,7 +74,7 @@ def test_decorators_on_a_gang_step(runner: Runner) -> None:
     assert done.code == 0, done
     run = read_run(runner, "DecoratedFlow", names=("attempts", "variables", "secret", "memory_requests"))
     assert eval(run["data"]["attempts"]) == {1}
-    assert eval(run["data"]["variables"]) == {"it's \"odd\" $HOME `id` \\ ü"}
+    assert eval(run["data"]["variables"]) == {'it\'s "odd" $HOME `id` \\ ü'}
     assert eval(run["data"]["secret"]) == {"hidden"}
     cards = runner.python(
         "from metaflow import Flow, namespace\nfrom metaflow.cards import get_cards\nnamespace(None)\n"

@@ -73,9 +73,10 @@ class KubernetesDecorator(CoreKubernetesDecorator):
     def runtime_init(self, flow: Any, graph: Any, package: Any, run_id: str) -> None:
         super().runtime_init(flow, graph, package, run_id)
         if not KubernetesDecorator._is_checked:
-            from .preflight import check_cluster
+            from .preflight import check_cluster, check_steps
 
             KubernetesDecorator._is_checked = True
+            check_steps(flow.name, graph)
             check_cluster(graph)
 
     def runtime_step_cli(self, cli_args: Any, retry_count: int, max_user_code_retries: int, ubf_context: Any) -> None:
@@ -91,6 +92,12 @@ class KubernetesDecorator(CoreKubernetesDecorator):
         cli_args.command_options["run-time-limit"] = self.run_time_limit
         cli_args.command_options["hostname-resolution-timeout"] = self.attributes["hostname_resolution_timeout"]
         cli_args.entrypoint[0] = sys.executable
+
+    def launch_options(self) -> dict[str, Any]:
+        """The attributes as `launch_spec` takes them."""
+        flags = {name: attribute_table.is_true(self.attributes[name]) for name in ("use_tmpfs", "tmpfs_tempdir")}
+        secrets = attribute_table.command_options({"secrets": self.attributes["secrets"]})["secrets"]
+        return {**self.attributes, **flags, "secrets": secrets, "run_time_limit": self.run_time_limit}
 
     # -- the task
 

@@ -1,4 +1,5 @@
-"""Before a run: is there a cluster, and does it know what this flow needs? Said before anything is uploaded."""
+"""Before a run: can its steps be workloads, is there a cluster, and does it know what this flow needs? Said before anything
+is uploaded."""
 
 from __future__ import annotations
 
@@ -16,6 +17,26 @@ def gang_steps(graph: Any) -> list[str]:
         if any(deco.name == "kubernetes" for deco in node.decorators)
         and any(getattr(deco, "IS_PARALLEL", False) for deco in node.decorators)
     ]
+
+
+def check_steps(flow: str, graph: Any) -> None:
+    """Make every step's workload with stand-ins for what is not known yet, so that what can't be is refused at once."""
+    from .container_script import TaskScript
+    from .launch_spec import TaskCode, TaskRef, launch_spec
+    from .settings import Settings
+
+    script = TaskScript(
+        pathspec="flow/run/step/task", attempt=0, datastore="", datastore_root="", init_commands=(), bootstrap_commands=(),
+        step_words=("step",),
+    )  # fmt: skip
+    for node in graph:
+        for deco in node.decorators:
+            if deco.name != "kubernetes":
+                continue
+            size = 2 if getattr(deco, "is_parallel", False) else None
+            task = TaskRef(flow=flow, run_id="0", step=node.name, task_id="0", attempt=0, user="user", num_parallel=size)
+            with as_metaflow_error(f"Step *{node.name}*: "):
+                launch_spec(task, deco.launch_options(), TaskCode(script=script, environment={}), Settings(), submission="0")
 
 
 def check_cluster(graph: Any) -> None:

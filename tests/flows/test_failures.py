@@ -1,0 +1,188 @@
+"""Gangs that fail: what the user reads, what is left, and that nothing of a failed gang is taken for good."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.flows.conftest import Done, Runner
+
+KUBERNETES = "kubernetes:cpu=0.1,memory=200,disk=10"
+
+
+def left_over(runner: Runner, flow: str = "GangFlow", step: str = "train") -> str:
+    """Names of what is left of a step in the cluster."""
+    return runner.kubectl(
+        "get", "jobsets,jobs,pods,services", "-o", "name", "-l", f"metaflow.org/flow={flow},metaflow.org/step={step}"
+    )
+
+
+def eventually(check: Callable[[], bool], seconds: float = 20) -> bool:
+    deadline = time.monotonic() + seconds
+    while not check():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def own_lines(done: Done) -> str:
+    """The output without Metaflow's prefix of time, task and process."""
+    return "\n".join(line.partition(")] ")[2] or line for line in done.output.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param(
+            ["--fail-rank", "2"],
+            ["Worker 1 (rank 2, pod gangflow-train-", "failed with exit code 3.", "|   about to fail"],
+            id="exit 3 on worker 1",
+        ),
+        pytest.param(
+            ["--fail-rank", "0", "--how", "raise"],
+            ["Control (rank 0, pod gangflow-train-", "failed with exit code 1.", "|   ValueError: a wrong value"],
+            id="a traceback on control",
+        ),
+    ],
+)
+def test_the_report_names_the_rank_the_cause_and_what_to_do(runner: Runner, words: list[str], expected: list[str]) -> None:
+    done = runner.run("gang_flow.py", "run", "--with", KUBERNETES, "--size", "3", "--seconds", "60", *words)
+    assert done.code != 0
+    lines = own_lines(done)
+    for text in expected:
+        assert text in lines, lines
+    assert lines.count("failed with exit code") == 1 + lines.count("Error, exit code"), lines
+    assert "This failed task will not be retried" not in lines
+    assert eventually(lambda: left_over(runner) == ""), left_over(runner)
+
+
+def test_out_of_memory_is_named_and_the_remedy_works(runner: Runner) -> None:
+    options = "kubernetes:cpu=0.1,memory={},disk=10,qos=guaranteed"
+    words = ["--size", "2", "--fail-rank", "1", "--how", "memory", "--seconds", "60"]
+    done = runner.run("gang_flow.py", "run", "--with", options.format(300), *words)
+    assert done.code != 0
+    lines = own_lines(done)
+    assert "Worker 0 (rank 1, pod gangflow-train-" in lines
+    assert "ran out of memory (OOMKilled, exit code 137)" in lines, lines
+    assert "Raise @resources(memory=...)" in lines
+    assert runner.run("gang_flow.py", "run", "--with", options.format(600), "--size", "2").code == 0
+
+
+def test_resume_runs_the_whole_gang_again(runner: Runner) -> None:
+    assert runner.run("gang_flow.py", "run", "--with", KUBERNETES, "--size", "3", "--fail-rank", "1").code != 0
+    done = runner.run("gang_flow.py", "resume", "--with", KUBERNETES)
+    assert done.code != 0, "the parameters are those of the first run"
+    assert "hello from rank 0 of 3" in done.output
+    assert "cloned" in done.output
+
+
+def test_resume_clones_a_good_gang(runner: Runner) -> None:
+    assert runner.run("late_failure_flow.py", "run", "--with", KUBERNETES).code != 0
+    (runner.home / "healed").touch()
+    done = runner.run("late_failure_flow.py", "resume", "--with", KUBERNETES)
+    assert done.code == 0, done
+    assert "rank 0 works" not in done.output
+    assert "ranks [0, 1, 2]" in done.output
+
+
+def test_a_rank_that_fails_after_the_others_finished_fails_the_gang(runner: Runner) -> None:
+    words = ["--size", "3", "--fail-rank", "2", "--fail-after", "6"]
+    done = runner.run("gang_flow.py", "run", "--with", KUBERNETES, *words)
+    assert done.code != 0, done
+    assert not is_done(runner, "0")
+    resumed = runner.run("gang_flow.py", "resume", "--with", KUBERNETES)
+    assert "hello from rank 0 of 3" in resumed.output, "control's results were taken for good"
+
+
+def test_a_second_start_of_the_same_attempt_does_not_make_a_failed_gang_look_good(runner: Runner) -> None:
+    """The pods are deleted and started again, as Kueue does, after a worker was done; the second time that worker fails."""
+    process = subprocess.Popen(
+        runner.command("two_starts_flow.py", "run", "--with", KUBERNETES),
+        cwd=runner.home, env=runner.environment, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert eventually(lambda: "TwoStartsFlow" in done_markers(runner), 90), "worker 0 was never done"
+        name = runner.kubectl("get", "jobsets", "-o", "name", "-l", "metaflow.org/flow=TwoStartsFlow").strip()
+        runner.kubectl("patch", name, "--type=merge", "-p", '{"spec":{"suspend":true}}')
+        assert eventually(
+            lambda: (
+                "Running" not in runner.kubectl("get", "pods", "-l", "metaflow.org/flow=TwoStartsFlow,metaflow.org/step=train")
+            )
+        )
+        (runner.home / "second-start").touch()
+        runner.kubectl("patch", name, "--type=merge", "-p", '{"spec":{"suspend":false}}')
+        output, _ = process.communicate(timeout=120)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    assert process.returncode != 0, output
+    assert not is_done(runner, "0", "TwoStartsFlow"), output
+    (runner.home / "second-start").unlink()
+    resumed = runner.run("two_starts_flow.py", "resume", "--with", KUBERNETES)
+    assert "rank 0 runs" in resumed.output, resumed
+    assert resumed.code == 0, resumed
+
+
+def done_markers(runner: Runner) -> str:
+    return "\n".join(
+        str(path.relative_to(runner.home)) for path in runner.home.glob(".metaflow/*/*/train/*-worker-0/0.DONE.lock")
+    )
+
+
+def is_done(runner: Runner, attempt: str, flow: str = "GangFlow") -> bool:
+    """Whether control's DONE marker is there."""
+    found = runner.home.glob(f".metaflow/{flow}/*/train/*/{attempt}.DONE.lock")
+    return any("-worker-" not in path.parent.name for path in found)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM to the step process"])
+def test_an_interrupted_run_leaves_nothing(runner: Runner, number: signal.Signals) -> None:
+    process = subprocess.Popen(
+        runner.command("gang_flow.py", "run", "--with", KUBERNETES, "--size", "2", "--seconds", "120"),
+        cwd=runner.home, env=runner.environment, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    lines: list[str] = []
+    assert process.stdout is not None
+    for line in process.stdout:
+        lines.append(line)
+        if "hello from rank 0" in line:
+            if number == signal.SIGINT:
+                os.killpg(process.pid, number)
+            else:
+                os.kill(step_process(process.pid), number)
+    assert process.wait(60) != 0
+    assert eventually(lambda: left_over(runner) == ""), "".join(lines)
+    assert any("deleting JobSet" in line for line in lines), "".join(lines)
+
+
+def step_process(group: int) -> int:
+    listed = subprocess.run(
+        ["pgrep", "-g", str(group), "-f", "kubernetes step train"], capture_output=True, text=True, check=True
+    )
+    return int(listed.stdout.split()[0])
+
+
+def test_the_metadata_of_a_failed_gang_tells_what_happened(runner: Runner) -> None:
+    runner.run("gang_flow.py", "run", "--with", KUBERNETES, "--size", "2", "--fail-rank", "1")
+    found = json.loads(
+        runner.python(
+            "import json\nfrom metaflow import Flow, namespace\nnamespace(None)\nrun = Flow('GangFlow').latest_run\n"
+            "print(json.dumps({task.id: task.metadata_dict for task in run['train']}))"
+        )
+    )
+    control = next(values for task_id, values in found.items() if "-worker-" not in task_id)
+    worker = next(values for task_id, values in found.items() if "-worker-" in task_id)
+    failure = json.loads(control["kubernetes-failure"])
+    assert (failure["category"], failure["rank"], failure["exit_code"]) == ("user_error", 1, 3)
+    assert worker["kubernetes-exit-code"] == "3"
