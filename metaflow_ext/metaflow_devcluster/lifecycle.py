@@ -24,6 +24,7 @@ from .node.environment import SHARED_FILES
 
 START_TIMEOUT, STOP_TIMEOUT = 20.0, 10.0
 _POLL = 0.03
+_started: list[subprocess.Popen[bytes]] = []  # they outlive this process; nobody is to wait for them
 _BOOT = "import sys; sys.path.append(sys.argv.pop(1)); from metaflow_devcluster.cli import main; sys.exit(main())"
 
 
@@ -154,6 +155,7 @@ def up(home: Home, options: Options, *, lifeline: bool = False) -> tuple[bool, s
             cwd=home.path,
             env={**os.environ, "METAFLOW_DEVCLUSTER_HOME": str(home.path)},
         )
+    _started.append(process)
     _wait_until_ready(home, process)
     return True, process
 
