@@ -156,6 +156,7 @@ class FakeCluster:
         self._watchers: list[_Watcher] = []
         self._logs: dict[str, list[tuple[str, str]]] = {}
         self._log_streams: dict[str, list[FakeStream]] = {}
+        self._ended_logs: set[str] = set()
 
     # ---- what tests do to it
 
@@ -210,9 +211,11 @@ class FakeCluster:
                 for stream in self._log_streams.get(pod, ()):
                     stream.put((at, line))
 
-    def end_log(self, pod: str) -> None:
-        """The container has ended: streams that follow it end, and later ones end after what there is."""
+    def end_log(self, pod: str, *, too_early: bool = False) -> None:
+        """The container has ended: streams that follow it end, and later ones end after what there is (unless `too_early`)."""
         with self._lock:
+            if not too_early:
+                self._ended_logs.add(pod)
             for stream in self._log_streams.pop(pod, []):
                 stream.end()
 
@@ -296,7 +299,7 @@ class FakeCluster:
             for line in lines if tail is None else lines[-tail:]:
                 if not since or line[0] > since:
                     stream.put(line)
-            if follow:
+            if follow and pod not in self._ended_logs:
                 self._log_streams.setdefault(pod, []).append(stream)
             else:
                 stream.end()

@@ -26,7 +26,7 @@ class Connections:
 
     def __init__(self, access: Access, context: ssl.SSLContext | None, closing: Closing) -> None:
         self._manager = _manager(access, context)
-        self._manager.pool_classes_by_scheme = _pool_classes(closing)
+        self._manager.pool_classes_by_scheme = _pool_classes(closing, access.verify)
         self._host = access.host
 
     def open(
@@ -126,7 +126,7 @@ def _manager(access: Access, context: ssl.SSLContext | None) -> urllib3.PoolMana
     return urllib3.ProxyManager(access.proxy, **settings)
 
 
-def _pool_classes(closing: Closing) -> dict[str, Any]:
+def _pool_classes(closing: Closing, verify: bool) -> dict[str, Any]:
     """urllib3 takes classes, not factories: the scope is an attribute of a class made for it."""
 
     class Http(HTTPConnection):
@@ -140,6 +140,8 @@ def _pool_classes(closing: Closing) -> dict[str, Any]:
             closing.check()
             super().connect()
             closing.adopt(self.sock)
+            if not verify:
+                self.is_verified = True  # else urllib3 warns at every request of what the kubeconfig asks for
 
     class HttpPool(urllib3.HTTPConnectionPool):
         ConnectionCls = Http

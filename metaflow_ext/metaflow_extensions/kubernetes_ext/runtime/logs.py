@@ -17,7 +17,7 @@ from .clock import Clock
 from .reporter import Reporter
 
 KEPT_LINES = 30
-_PAUSE_SECONDS = 1.0
+_PAUSE_SECONDS = 5.0  # the log ends before the pod is known to have ended
 
 
 def selected(which: str | Iterable[int], rank: RankStatus, control_rank: int = 0) -> bool:
@@ -48,7 +48,7 @@ class LogStreams:
         self._is_denied = False
         self._threads: dict[str, threading.Thread] = {}  # by pod uid
         self._streams: dict[str, Stream[tuple[str, str]]] = {}
-        self._ended: set[str] = set()
+        self._ended: dict[str, threading.Event] = {}
         self._kept: dict[str, deque[str]] = {}
 
     def follow(self, rank: RankStatus, container: str = "") -> None:
@@ -60,8 +60,9 @@ class LogStreams:
         self._start(rank, container, self._capture)
 
     def has_ended(self, pod_uid: str) -> None:
-        """The pod has ended: its log is complete when its stream ends."""
-        self._ended.add(pod_uid)
+        """The pod has ended: what its log holds now is all."""
+        if pod_uid in self._ended:
+            self._ended[pod_uid].set()
 
     def last_lines(self, pod_uid: str, wait: float = 5.0) -> tuple[str, ...]:
         """What is kept of the pod's log, after waiting for a complete one."""
@@ -73,12 +74,14 @@ class LogStreams:
     def close(self, wait: float = 5.0) -> None:
         """Wait for the logs of ended pods to be complete, then end all streams."""
         give_up_at = self._clock.monotonic() + wait
-        for pod_uid, thread in list(self._threads.items()):
-            if pod_uid in self._ended:
+        for pod_uid, thread in self._threads.items():
+            if self._ended[pod_uid].is_set():
                 thread.join(max(0.0, give_up_at - self._clock.monotonic()))
         self._closed.set()
         with self._lock:
             streams = list(self._streams.values())
+        for ended in self._ended.values():
+            ended.set()
         for stream in streams:
             stream.close()
         for thread in self._threads.values():
@@ -89,26 +92,28 @@ class LogStreams:
             return
         thread = threading.Thread(target=target, args=(rank, container), name=f"logs-{rank.pod}", daemon=True)
         self._kept[rank.pod_uid] = deque(maxlen=KEPT_LINES)
+        self._ended[rank.pod_uid] = threading.Event()
         self._threads[rank.pod_uid] = thread
         thread.start()
 
     def _follow(self, rank: RankStatus, container: str) -> None:
-        since = ""
-        while not self._closed.is_set():
-            is_complete = rank.pod_uid in self._ended  # before the reading: what it reads is then all
-            try:
-                stream = self._client.logs(self._namespace, rank.pod, container=container, follow=True, since=since)
+        """Streams may end too early (a rotated log, a proxy): the log is over once it was read after the pod's end."""
+        ended, since, is_last = self._ended[rank.pod_uid], "", False
+        try:
+            while not self._closed.is_set():
+                is_last = ended.is_set() and bool(since)
+                follow = not is_last
+                stream = self._client.logs(self._namespace, rank.pod, container=container, follow=follow, since=since)
                 self._open(rank, stream)
                 for stamp, line in stream:
                     since = stamp or since
                     self._kept[rank.pod_uid].append(line)
                     self._reporter.log(rank.role, rank.rank, stamp, line)
-            except ClusterError as error:
-                self._failed(rank, error)
-                return
-            if is_complete or rank.pod_uid in self._ended:
-                return
-            self._clock.wait(self._closed, _PAUSE_SECONDS)
+                if is_last or (ended.is_set() and not since):
+                    return
+                self._clock.wait(ended, _PAUSE_SECONDS)
+        except ClusterError as error:
+            self._failed(rank, error)
 
     def _capture(self, rank: RankStatus, container: str) -> None:
         try:

@@ -61,6 +61,15 @@ class Monitor:
 
     def show(self, status: WorkloadStatus) -> None:
         """Tell what has changed since the last call, and look after the logs."""
+        self._look_after_logs(status)
+        for change in transitions(self._told, status):
+            if change.kind == "failure":  # its report comes with the end, with all that is known by then
+                self._timeline.add(self._clock.now(), str(change))
+            else:
+                self.tell(str(change))
+        self._told = status
+
+    def _look_after_logs(self, status: WorkloadStatus) -> None:
         for rank in status.ranks:
             if rank.pod and rank.phase in _STARTED and selected(self._which, rank):
                 self._logs.follow(rank, self._container(rank))
@@ -69,16 +78,11 @@ class Monitor:
             if rank.phase == "Failed" and not rank.is_collateral and len(self._captured) < _MOST_CAPTURED:
                 self._captured.add(rank.pod_uid)
                 self._logs.capture(rank, self._container(rank))
-        for change in transitions(self._told, status):
-            if change.kind == "failure":  # its report comes with the end, with all that is known by then
-                self._timeline.add(self._clock.now(), str(change))
-            else:
-                self.tell(str(change))
-        self._told = status
 
     def finish(self) -> WorkloadStatus:
         """The terminal status with all that is known of its failure. Does not close the logs."""
         status = self._running.settle()
+        self._look_after_logs(status)
         failure = status.failure
         if failure is None:
             return status
