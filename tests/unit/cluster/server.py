@@ -66,7 +66,7 @@ def silence() -> Answer:
 class Server:
     """`on` gives a path the answers of its next requests; the last one stays."""
 
-    def __init__(self, context: ssl.SSLContext | None = None, port: int = 0) -> None:
+    def __init__(self, context: ssl.SSLContext | None = None, port: int = 0, is_started: bool = True) -> None:
         self.seen: list[Seen] = []
         self._answers: dict[tuple[str, str], list[Answer | Callable[[Seen], Answer]]] = {}
         self._stopped = threading.Event()
@@ -78,6 +78,10 @@ class Server:
         self._scheme = "https" if context else "http"
         self.port = self._http.server_address[1]
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        if is_started:
+            self._thread.start()
+
+    def start(self) -> None:
         self._thread.start()
 
     @property

@@ -234,8 +234,9 @@ def test_a_server_that_comes_back_is_found(server: Server, connect: Connect) -> 
     back: list[Server] = []
 
     def start() -> None:
-        back.append(Server(port=port))
+        back.append(Server(port=port, is_started=False))
         back[0].on("GET", POD, Answer(200, pod("again")))
+        back[0].start()
 
     timer = threading.Timer(0.3, start)
     timer.start()

@@ -85,7 +85,8 @@ def test_a_failure_carries_the_culprits_last_lines(scene: Scene) -> None:
 
 def test_a_failure_stands_in_the_timeline_and_is_left_to_the_report(scene: Scene) -> None:
     scene.clock.at(2, scene.gang.start)
-    scene.clock.at(60, lambda: (scene.end_logs(), scene.gang.set_pod(1, "Failed", exit_code=3), scene.gang.finish("Failed")))
+    scene.clock.at(60, lambda: (scene.end_logs(), scene.gang.set_pod(1, "Failed", exit_code=3)))
+    scene.clock.at(62, lambda: scene.gang.finish("Failed"))
     failure = scene.monitor.follow().failure
     assert failure is not None
     assert scene.monitor.timeline.as_json()[-1]["what"] == failure.summary

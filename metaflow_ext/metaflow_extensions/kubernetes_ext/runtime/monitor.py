@@ -63,9 +63,7 @@ class Monitor:
         """Tell what has changed since the last call, and look after the logs."""
         self._look_after_logs(status)
         for change in transitions(self._told, status):
-            if change.kind == "failure":  # its report comes with the end, with all that is known by then
-                self._timeline.add(self._clock.now(), str(change))
-            else:
+            if change.kind != "failure":  # its report comes with the end, with all that is known by then
                 self.tell(str(change))
         self._told = status
 
@@ -86,6 +84,7 @@ class Monitor:
         failure = status.failure
         if failure is None:
             return status
+        self._timeline.add(self._clock.now(), failure.summary)
         culprit = next((rank for rank in status.ranks if rank.rank == failure.rank), None)
         lines = self._logs.last_lines(culprit.pod_uid) if culprit is not None else ()
         return replace(status, failure=replace(failure, last_lines=lines or failure.last_lines))
