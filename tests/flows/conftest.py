@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,10 @@ class Runner:
     home: Path
     environment: dict[str, str]
     extra: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def namespace(self) -> str:
+        return self.environment["METAFLOW_KUBERNETES_NAMESPACE"]
 
     def command(self, flow: str, *words: str) -> list[str]:
         path = Path(flow) if "/" in flow else FLOWS / flow
@@ -64,7 +69,7 @@ class Runner:
 
     def kubectl(self, *words: str) -> str:
         done = subprocess.run(
-            ["kubectl", *words], env={**self.environment, **self.extra}, capture_output=True, text=True, timeout=30, check=False
+            ["kubectl", "--namespace", self.namespace, *words], env={**self.environment, **self.extra}, capture_output=True, text=True, timeout=30, check=False
         )
         return done.stdout + done.stderr
 
@@ -92,8 +97,11 @@ def devcluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, s
 
 @pytest.fixture
 def runner(tmp_path: Path, devcluster: dict[str, str]) -> Runner:
-    """Flows on the development cluster with Metaflow's local datastore and metadata."""
-    return Runner(tmp_path, {**base_environment(tmp_path), **devcluster})
+    """Flows on the development cluster, in a namespace of their own, with Metaflow's local datastore and metadata."""
+    namespace = f"t-{uuid.uuid4().hex[:12]}"
+    made = Runner(tmp_path, {**base_environment(tmp_path), **devcluster, "METAFLOW_KUBERNETES_NAMESPACE": namespace})
+    made.kubectl("create", "namespace", namespace)
+    return made
 
 
 @pytest.fixture(scope="session")

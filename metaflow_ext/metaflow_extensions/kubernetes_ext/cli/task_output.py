@@ -13,8 +13,11 @@ from metaflow.mflog.mflog import decorate
 
 
 class TaskReporter:
-    """A `runtime.reporter.Reporter`. Lines of ranks go to standard output as structured log lines: core's runtime shows them
-    with their own time and does not store them again, since every task stores its own. Any thread may call."""
+    """A `runtime.reporter.Reporter`. Any thread may call.
+
+    Lines of ranks are structured log lines: core's runtime shows them with their own time and does not store them again, since
+    every task stores its own. All goes to one stream, standard error: core reads its two pipes in no certain order.
+    """
 
     def __init__(self, echo: Callable[..., Any], is_gang: bool) -> None:
         self._echo = echo
@@ -29,8 +32,8 @@ class TaskReporter:
         prefix = f"[rank {rank}] " if self._is_gang else ""
         structured = decorate(TASK_LOG_SOURCE, prefix + line, now=parse_time(timestamp))
         with self._lock:
-            sys.stdout.buffer.write(structured + b"\n")
-            sys.stdout.buffer.flush()
+            sys.stderr.buffer.write(structured + b"\n")
+            sys.stderr.buffer.flush()
 
 
 def parse_time(timestamp: str) -> datetime:
