@@ -69,7 +69,7 @@ def test_step_functions_are_the_same(s3: dict[str, str], tmp_path: Path, package
         **s3,
         "METAFLOW_SFN_IAM_ROLE": "r",
         "METAFLOW_ECS_S3_ACCESS_IAM_ROLE": "r",
-        "METAFLOW_BATCH_JOB_QUEUE": "q",
+        "METAFLOW_BATCH_JOB_QUEUE": "queue",
         "METAFLOW_SFN_DYNAMO_DB_TABLE": "t",
     }
     command = ["--with", "batch", "step-functions", "create", "--only-json"]
@@ -82,9 +82,17 @@ def make_batch_queue(environment: dict[str, str]) -> None:
     code = """
 import boto3
 role = boto3.client("iam").create_role(RoleName="r", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
-batch = boto3.client("batch")
-made = batch.create_compute_environment(computeEnvironmentName="c", type="UNMANAGED", state="ENABLED", serviceRole=role)
+ec2, batch = boto3.client("ec2"), boto3.client("batch")
+machines = {
+    "type": "FARGATE",
+    "maxvCpus": 4,
+    "subnets": [ec2.describe_subnets()["Subnets"][0]["SubnetId"]],
+    "securityGroupIds": [ec2.describe_security_groups()["SecurityGroups"][0]["GroupId"]],
+}
+made = batch.create_compute_environment(
+    computeEnvironmentName="compute", type="MANAGED", state="ENABLED", serviceRole=role, computeResources=machines
+)
 order = [{"order": 1, "computeEnvironment": made["computeEnvironmentArn"]}]
-batch.create_job_queue(jobQueueName="q", state="ENABLED", priority=1, computeEnvironmentOrder=order)
+batch.create_job_queue(jobQueueName="queue", state="ENABLED", priority=1, computeEnvironmentOrder=order)
 """
     subprocess.run([sys.executable, "-c", code], env={**os.environ, **environment}, check=True, timeout=60)

@@ -18,7 +18,6 @@ from ..cluster.protocol import ClusterClient
 from ..decorators.attributes import is_true
 from ..decorators.launch_spec import TaskRef, launch_spec
 from ..decorators.settings import Settings, read_settings
-from ..decorators.shared_files import is_shared
 from ..decorators.step_check import parse_logs
 from ..errors import KubernetesExtError, TaskFailed
 from ..runtime.clock import RealClock
@@ -186,7 +185,7 @@ class _Launch:
         """Every rank's metadata. What goes wrong here must not hide how the workload ended."""
         metadata, task = self._obj.metadata, self._task
         try:
-            if metadata.TYPE == "local" and not is_shared():
+            if metadata.TYPE == "local" and self._obj.flow_datastore.TYPE != "local":  # else the ranks wrote to it themselves
                 rank_records.synchronise(self._obj.flow_datastore, task.run_id, task.step, self._ids.all(), task.attempt)
             rank_records.register(metadata, task.run_id, task.step, self._ids, task.attempt, status)
         except Exception as error:  # noqa: BLE001  (of any datastore or metadata service)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from os.path import dirname, join
+from os.path import dirname
 from typing import Any
 
 from metaflow.cli_args import cli_args
@@ -74,11 +74,10 @@ def task_code(
 
 
 def shared_files_environment(datastore_root: str) -> dict[str, str]:
-    """Where Metaflow keeps things when client and pods share the file system: absolute roots, nothing to install."""
+    """Where Metaflow keeps things when client and pods share the file system: an absolute root, nothing to install."""
     return {
         SHARED_FILES: "1",
         "METAFLOW_DATASTORE_SYSROOT_LOCAL": dirname(datastore_root),
-        "METAFLOW_CARD_LOCALROOT": join(datastore_root, "mf.cards"),
         "METAFLOW_SKIP_INSTALL_DEPENDENCIES": "1",
     }
 

@@ -181,7 +181,7 @@ class KubernetesDecorator(CoreKubernetesDecorator):
                 super().task_finished(step_name, flow, graph, is_task_ok, retry_count, max_retries)
             return
         # There is no guarantee that task_pre_step ran to its end before this.
-        if hasattr(self, "metadata") and self.metadata.TYPE == "local" and not is_shared():
+        if hasattr(self, "metadata") and self.metadata.TYPE == "local" and self.flow_datastore.TYPE != "local":
             sync_local_metadata_to_datastore(DATASTORE_LOCAL_DIR, self.task_datastore)
         if getattr(self, "_record", None) is not None:
             self._leave_gang(is_task_ok)

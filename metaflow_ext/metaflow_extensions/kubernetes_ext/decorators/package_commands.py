@@ -13,7 +13,19 @@ def init_commands(environment: Any, package_url: str, package_metadata: str, dat
         return list(environment.get_package_commands(package_url, datastore, package_metadata))
     from metaflow.metaflow_environment import MetaflowEnvironment
 
-    return list(MetaflowEnvironment.get_package_commands(_SharedFiles(), package_url, datastore, package_metadata))
+    commands = MetaflowEnvironment.get_package_commands(_SharedFiles(), package_url, datastore, package_metadata)
+    # What Metaflow looks for in .metaflow of the working directory (cards, for one) is then the client's own.
+    link = f"ln -s {_escaped(quote(local_root()))} .metaflow"
+    return [link if command == "mkdir .metaflow" else command for command in commands]
+
+
+def local_root() -> str:
+    """The .metaflow that this process finds from its working directory, absolute."""
+    from os.path import dirname
+
+    from metaflow.plugins.cards.card_datastore import CardDatastore
+
+    return dirname(CardDatastore.get_storage_root("local"))
 
 
 def bootstrap_commands(environment: Any, step: str, datastore: str) -> Sequence[str]:
