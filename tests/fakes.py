@@ -231,7 +231,9 @@ class FakeCluster:
 
     # ---- ClusterClient
 
-    def create(self, resource: Resource, namespace: str, body: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
+    def create(
+        self, resource: Resource, namespace: str, body: Mapping[str, Any], *, dry_run: bool = False, strict: bool = False
+    ) -> dict[str, Any]:
         self._request("create", resource)
         with self._lock:
             key = (resource.group, resource.plural, namespace, str(body["metadata"]["name"]))

@@ -69,7 +69,12 @@ class Runner:
 
     def kubectl(self, *words: str) -> str:
         done = subprocess.run(
-            ["kubectl", "--namespace", self.namespace, *words], env={**self.environment, **self.extra}, capture_output=True, text=True, timeout=30, check=False
+            ["kubectl", "--namespace", self.namespace, *words],
+            env={**self.environment, **self.extra},
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
         )
         return done.stdout + done.stderr
 

@@ -67,7 +67,8 @@ def test_step_functions_are_the_same(s3: dict[str, str], tmp_path: Path, package
     make_batch_queue(s3)
     settings = {
         **s3,
-        "METAFLOW_SFN_IAM_ROLE": "r",
+        "METAFLOW_SFN_IAM_ROLE": "arn:aws:iam::123456789012:role/r",
+        "METAFLOW_ECS_FARGATE_EXECUTION_ROLE": "r",
         "METAFLOW_ECS_S3_ACCESS_IAM_ROLE": "r",
         "METAFLOW_BATCH_JOB_QUEUE": "queue",
         "METAFLOW_SFN_DYNAMO_DB_TABLE": "t",

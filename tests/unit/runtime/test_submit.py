@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -143,3 +144,29 @@ def test_a_manifest_without_a_submission_gets_one_of_its_own() -> None:
     assert not is_ours(first, second)
     assert is_ours(first, stamped(first))
     assert not is_ours({"metadata": {}}, {"metadata": {}})
+
+
+def unknown(*fields: str) -> Rejected:
+    text = "strict decoding error: " + ", ".join(f'unknown field "{field}"' for field in fields)
+    return Rejected(text, status=400, reason="BadRequest", body={"message": text})
+
+
+def test_fields_that_an_older_server_does_not_know_are_taken_out_and_it_is_tried_again() -> None:
+    cluster, heard = FakeCluster(), []
+
+    def without(old: Manifest, fields: Collection[str]) -> Manifest:
+        heard.append(fields)
+        return {**old, "spec": {}}
+
+    cluster.fail("create", "jobsets", unknown("spec.network.x", "spec.replicatedJobs[0].y"))
+    created = send(cluster, without=without)
+    assert heard == [("spec.network.x", "spec.replicatedJobs.y")]
+    assert created["spec"] == {}
+    assert cluster.requests["create", "jobsets"] == 2
+
+
+def test_an_unknown_field_is_final_where_nobody_can_take_it_out() -> None:
+    cluster = FakeCluster()
+    cluster.fail("create", "jobsets", unknown("spec.x"))
+    with pytest.raises(Rejected, match="unknown field"):
+        send(cluster)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 from ..manifests.pod import Manifest as Manifest
@@ -21,6 +22,9 @@ class Backend(Protocol):
 
     def build(self, spec: LaunchSpec) -> Manifest:
         """The workload as it is posted: a plain camelCase dict."""
+
+    def without_fields(self, manifest: Manifest, unknown: Collection[str]) -> Manifest:
+        """The manifest for a server that doesn't know the fields `unknown` (dotted paths); InvalidSpec where it needs one."""
 
     def pod_selector(self, name: str) -> str:
         """Label selector of all pods of the workload `name`, from their creation on."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..manifests.job import job
+from ..manifests.versions import without_fields
 from ..spec import labels
 from ..spec.launch import LaunchSpec
 from ..status.job import job_status
@@ -28,6 +30,10 @@ class JobBackend:
     def build(self, spec: LaunchSpec) -> Manifest:
         """See `manifests.job.job`."""
         return job(spec)
+
+    def without_fields(self, manifest: Manifest, unknown: Collection[str]) -> Manifest:
+        """See `manifests.versions.without_fields`."""
+        return without_fields(manifest, unknown)
 
     def pod_selector(self, name: str) -> str:
         """The label the Job controller puts on every pod (Kubernetes 1.27 and later)."""

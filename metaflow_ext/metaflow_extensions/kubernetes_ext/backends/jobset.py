@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..manifests.jobset import jobset
+from ..manifests.versions import without_fields
 from ..spec import labels
 from ..spec.launch import LaunchSpec
 from ..status.jobset import jobset_status
@@ -28,6 +30,10 @@ class JobSetBackend:
     def build(self, spec: LaunchSpec) -> Manifest:
         """See `manifests.jobset.jobset`."""
         return jobset(spec, self.api_version)
+
+    def without_fields(self, manifest: Manifest, unknown: Collection[str]) -> Manifest:
+        """See `manifests.versions.without_fields`."""
+        return without_fields(manifest, unknown)
 
     def pod_selector(self, name: str) -> str:
         """The label JobSet's controller puts on every pod."""

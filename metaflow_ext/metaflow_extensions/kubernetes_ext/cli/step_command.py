@@ -146,6 +146,7 @@ class _Launch:
                 namespace=namespace,
                 clock=self._clock,
                 rename=lambda taken: build(workload_name(self._task.flow, self._task.step, (uuid.uuid4().hex,))),
+                without=self._backend.without_fields,
                 on_trouble=lambda error: reporter.line(f"The API server takes no requests: {error}") if error else None,
             )
             running = RunningJobSet(client, self._backend, created, namespace=namespace, clock=self._clock, tell=reporter.line)

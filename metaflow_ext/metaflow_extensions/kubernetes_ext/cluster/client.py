@@ -65,9 +65,11 @@ class KubernetesClient:
         """How the server is reached now; no I/O."""
         return self._login.access
 
-    def create(self, resource: Resource, namespace: str, body: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
+    def create(
+        self, resource: Resource, namespace: str, body: Mapping[str, Any], *, dry_run: bool = False, strict: bool = False
+    ) -> dict[str, Any]:
         """Sent once, since an error does not tell whether the object exists: `runtime.submit` repeats it safely."""
-        request = requests.create(resource, namespace, body, dry_run)
+        request = requests.create(resource, namespace, body, dry_run, strict)
         return self._again(request) if dry_run else self._open(lambda: self._once(request))
 
     def get(self, resource: Resource, namespace: str, name: str) -> dict[str, Any]:

@@ -152,3 +152,9 @@ def _last_words(error: BaseException) -> str:
     inner = _inner(error, OSError)
     words = getattr(inner, "strerror", None) or str(error)
     return str(words).rsplit(": ", 1)[-1]
+
+
+def unknown_fields(error: ClusterError) -> tuple[str, ...]:
+    """Dotted paths of the fields that a strict create was refused for; list indexes left out. () for any other error."""
+    found = re.findall(r'unknown field "([^"]+)"', str(error.body.get("message") or ""))
+    return tuple(dict.fromkeys(re.sub(r"\[\d+\]", "", path) for path in found))

@@ -55,7 +55,7 @@ class ClusterClient(Protocol):
     """One request each, retried inside as far as that is safe; raises `errors.ClusterError` and nothing else."""
 
     def create(
-        self, resource: Resource, namespace: str, body: Mapping[str, Any], *, dry_run: bool = False
+        self, resource: Resource, namespace: str, body: Mapping[str, Any], *, dry_run: bool = False, strict: bool = False
     ) -> dict[str, Any]: ...
 
     def get(self, resource: Resource, namespace: str, name: str) -> dict[str, Any]: ...

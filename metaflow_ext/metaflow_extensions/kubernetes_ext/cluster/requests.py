@@ -48,7 +48,7 @@ def path(resource: Resource, namespace: str, name: str = "", subresource: str = 
     return "/".join(filter(None, parts))
 
 
-def create(resource: Resource, namespace: str, body: Mapping[str, Any], dry_run: bool) -> Request:
+def create(resource: Resource, namespace: str, body: Mapping[str, Any], dry_run: bool, strict: bool) -> Request:
     return Request(
         verb="create",
         resource=resource,
@@ -56,7 +56,7 @@ def create(resource: Resource, namespace: str, body: Mapping[str, Any], dry_run:
         name=str((body.get("metadata") or {}).get("name") or ""),
         method="POST",
         path=path(resource, namespace),
-        query={"dryRun": "All" if dry_run else ""},
+        query={"dryRun": "All" if dry_run else "", "fieldValidation": "Strict" if strict else ""},
         body=body,
     )
 

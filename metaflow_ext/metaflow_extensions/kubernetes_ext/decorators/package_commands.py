@@ -25,7 +25,7 @@ def local_root() -> str:
 
     from metaflow.plugins.cards.card_datastore import CardDatastore
 
-    return dirname(CardDatastore.get_storage_root("local"))
+    return dirname(str(CardDatastore.get_storage_root("local")))
 
 
 def bootstrap_commands(environment: Any, step: str, datastore: str) -> Sequence[str]:

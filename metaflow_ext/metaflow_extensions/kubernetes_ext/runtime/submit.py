@@ -7,10 +7,11 @@ An error does not tell whether the object was made. So every object carries a ra
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ..backends.base import Backend, Manifest
+from ..cluster.failures import unknown_fields
 from ..cluster.protocol import ClusterClient, Resource
 from ..cluster.retry import DEFAULT_BACKOFF, Backoff, Trouble, pause
 from ..errors import ClusterError, Conflict, Forbidden, NotFound, Rejected, Unavailable
@@ -46,17 +47,21 @@ def submit(
     clock: Clock,
     patience: float = 300.0,
     rename: Callable[[Manifest], Manifest] | None = None,
+    without: Callable[[Manifest, Collection[str]], Manifest] | None = None,
     backoff: Backoff = DEFAULT_BACKOFF,
     on_trouble: Trouble | None = None,
 ) -> dict[str, Any]:
     """Creates `manifest` and returns the object as the server has it.
 
     What passes (no answer, 429, 5xx, an object of that name that is being deleted) is retried for `patience` seconds; then
-    Unavailable or Conflict. A name that somebody else uses is changed by `rename`; without it: Conflict. What cannot heal
+    Unavailable or Conflict. A name that somebody else uses is changed by `rename`; without it: Conflict. Fields that the server
+    refuses because it doesn't know them are taken out by `without` (`Backend.without_fields`). What cannot heal
     (400, 403, 404, 422) is raised at once: Rejected, Forbidden, NotFound. `on_trouble` hears of failed tries.
     """
     resource = kind if isinstance(kind, Resource) else resource_of(kind)
-    return _Submission(client, resource, stamped(manifest), namespace, clock, rename, on_trouble).run(patience, backoff)
+    return _Submission(client, resource, stamped(manifest), namespace, clock, rename, without, on_trouble).run(
+        patience, backoff
+    )
 
 
 class _Passing(Exception):
@@ -72,6 +77,7 @@ class _Submission:
         namespace: str,
         clock: Clock,
         rename: Callable[[Manifest], Manifest] | None,
+        without: Callable[[Manifest, Collection[str]], Manifest] | None,
         on_trouble: Trouble | None,
     ) -> None:
         self._client = client
@@ -80,6 +86,8 @@ class _Submission:
         self._namespace = namespace
         self._clock = clock
         self._rename = rename
+        self._without = without
+        self._is_strict = without is not None
         self._tell = on_trouble or (lambda error: None)
         self._names = 1
         self._may_exist = False  # a try under this name had no clear answer
@@ -115,7 +123,7 @@ class _Submission:
                 found = self._find()
                 if found is not None and is_ours(found, self._manifest):
                     return found
-            return self._client.create(self._resource, self._namespace, self._manifest)
+            return self._client.create(self._resource, self._namespace, self._manifest, strict=self._is_strict)
         except Unavailable:
             self._may_exist = True
             raise
@@ -123,7 +131,11 @@ class _Submission:
             if error.reason != "AlreadyExists":
                 raise _Passing(error) from error  # such as a quota that two requests change at once
             return self._resolve(error)
-        except (Rejected, Forbidden, NotFound):
+        except (Rejected, Forbidden, NotFound) as error:
+            unknown = unknown_fields(error)
+            if unknown and self._without is not None:
+                self._manifest, self._without = self._without(self._manifest, unknown), None
+                return self._attempt()
             # The lost try may have used up the very quota that this one is refused for.
             found = self._find() if self._may_exist else None
             if found is None or not is_ours(found, self._manifest):
