@@ -16,7 +16,7 @@ EXAMPLES = ROOT / "examples"
 
 # Run in the virtual environment: what the flow says of its result, and where its cards are.
 RESULT = """
-import sys
+import os, sys
 from metaflow import Run, namespace
 from metaflow.cards import get_cards
 from metaflow.plugins.cards.exception import CardNotPresentException
@@ -32,7 +32,8 @@ for step in run:
         except CardNotPresentException:
             continue
         for card in cards:
-            print("card    ", f"file://{card.path}" if card.path.startswith("/") else card.path)
+            path = os.path.join(task.metadata_dict.get("ds-root", ""), "mf.cards", card.path)
+            print("card    ", f"file://{path}" if os.path.exists(path) else card.path)
 """
 
 
