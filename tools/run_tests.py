@@ -66,7 +66,8 @@ class Tests:
         print(name, flush=True)
         report = self.place / f"junit-{name}.xml"
         report.unlink(missing_ok=True)
-        command = ["python", "-m", "pytest", f"--junitxml={report}", *arguments]
+        # A test that hangs shows where, after five minutes.
+        command = ["python", "-m", "pytest", f"--junitxml={report}", "-o", "faulthandler_timeout=300", *arguments]
         code = subprocess.run(command, cwd=ROOT, env=variables(self.place)).returncode
         if report.exists():
             self.counts.add(report)
