@@ -1,3 +1,5 @@
+from pathlib import Path
+
 from setuptools import find_namespace_packages, setup
 
 VERSION = "0.1.0"
@@ -9,7 +11,7 @@ setup(
     name="metaflow-kubernetes-ext",
     version=VERSION,
     description="Multi-node Metaflow steps on Kubernetes: one workload, all its ranks, told to its user.",
-    long_description=open("README.md", encoding="utf-8").read(),
+    long_description=Path("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.10",
@@ -47,7 +49,6 @@ setup(
     },
     entry_points={"console_scripts": ["metaflow-devcluster = metaflow_devcluster.cli:main"]},
     classifiers=[
-        "License :: OSI Approved :: Apache Software License",
         "Operating System :: POSIX :: Linux",
         "Operating System :: MacOS",
         "Programming Language :: Python :: 3.10",
