@@ -177,7 +177,8 @@ class FakeCluster:
             gone = self._objects.pop((resource.group, resource.plural, namespace, name), None)
             if gone is not None:
                 self._version += 1
-                self._publish(resource, WatchEvent("DELETED", gone))
+                metadata = {**gone["metadata"], "resourceVersion": str(self._version)}
+                self._publish(resource, WatchEvent("DELETED", {**gone, "metadata": metadata}), gone)
 
     def forget(self, resource: Resource, name: str, namespace: str = "default") -> None:
         """The object is gone, and no watch has seen it (until `relist`)."""
@@ -344,7 +345,7 @@ class FakeCluster:
         stored["metadata"].update(namespace=key[2], uid=uid, resourceVersion=str(self._version))
         stored["metadata"].setdefault("creationTimestamp", "2026-01-01T12:00:00Z")
         self._objects[key] = stored
-        self._publish(resource, WatchEvent(event, copy.deepcopy(stored)))
+        self._publish(resource, WatchEvent(event, copy.deepcopy(stored)), known)
         return copy.deepcopy(stored)
 
     def _found(self, resource: Resource, matches: Callable[[Mapping[str, Any]], bool]) -> list[dict[str, Any]]:
@@ -354,10 +355,20 @@ class FakeCluster:
     def _synced(self, watcher: _Watcher) -> WatchEvent:
         return WatchEvent("SYNCED", {"items": self._found(watcher.resource, watcher.matches)})
 
-    def _publish(self, resource: Resource, event: WatchEvent) -> None:
+    def _publish(self, resource: Resource, event: WatchEvent, before: Mapping[str, Any] | None) -> None:
+        """To a selector, entering is an addition and leaving a deletion, with the object as it was before."""
         for watcher in self._watchers:
-            if watcher.resource == resource and watcher.matches(event.object):
-                watcher.put(event)
+            if watcher.resource != resource:
+                continue
+            was, is_in = before is not None and watcher.matches(before), watcher.matches(event.object)
+            if event.type == "DELETED" or (was and is_in):
+                if was:
+                    watcher.put(event)
+            elif is_in:
+                watcher.put(WatchEvent("ADDED", event.object))
+            elif was and before is not None:
+                metadata = {**before["metadata"], "resourceVersion": event.object["metadata"]["resourceVersion"]}
+                watcher.put(WatchEvent("DELETED", {**before, "metadata": metadata}))
 
     def _unwatch(self, stream: FakeStream) -> None:
         with self._lock:

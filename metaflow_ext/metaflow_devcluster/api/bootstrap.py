@@ -22,3 +22,6 @@ def bootstrap(cluster: Cluster, *, port: int) -> None:
     labels = {"component": "apiserver", "provider": "kubernetes"}
     meta = {"name": "kubernetes", "namespace": "default", "labels": labels}
     cluster.create("services", {"metadata": meta, "spec": {"clusterIP": "10.96.0.1", "ports": ports}})
+    for resource in cluster.store.resources:
+        if resource.custom:  # installed later than Kubernetes: its watch cache reaches back to that moment only
+            cluster.store.begin(resource.name)

@@ -27,7 +27,7 @@ class Target:
 
 
 class UnknownPath(Exception):
-    """Outside of every served group: answered as plain text, not as a Status."""
+    """Outside of every served group, or no resource of a custom one: answered as plain text, not as a Status."""
 
 
 def target_of(resources: Resources, path: str) -> Target:
@@ -42,19 +42,24 @@ def target_of(resources: Resources, path: str) -> Target:
     if rest[0] == "namespaces" and len(rest) > 2 and not (len(rest) == 3 and rest[2] in ("status", "finalize")):
         namespace, rest = rest[1], rest[2:]
     resource = resources.at(group, version, rest[0])
-    if resource is None and (group, version) not in resources.group_versions():
-        raise UnknownPath
+    unknown = _unknown_path(resources, group, version)
     if resource is None or (namespace is not None and not resource.namespaced) or len(rest) > 3:
-        raise errors.no_such_path()
+        raise unknown
     name = rest[1] if len(rest) > 1 else ""
     subresource = rest[2] if len(rest) > 2 else ""
     if subresource and all(sub.name != subresource for sub in resource.subresources):
         raise errors.no_such_path()
     if name and resource.namespaced and namespace is None:
-        raise errors.no_such_path()
+        raise unknown
     if not resource.namespaced:
         namespace = None
     return Target(resource=resource, namespace=namespace, name=name, subresource=subresource)
+
+
+def _unknown_path(resources: Resources, group: str, version: str) -> Exception:
+    """Kubernetes answers for unknown resources of its own groups with a Status, for those of custom ones with plain text."""
+    is_built_in = any(not known.custom for known in resources if (known.group, known.version) == (group, version))
+    return errors.no_such_path() if is_built_in else UnknownPath()
 
 
 def whole_number(query: Mapping[str, str], key: str) -> int | None:

@@ -140,9 +140,22 @@ def test_requests_that_are_refused(client: Client, method: str, path: str, code:
     assert text in reply.body["message"]
 
 
-def test_an_unknown_group_is_plain_text(client: Client) -> None:
-    reply = client.call("GET", "/apis/nope.io/v1/foos")
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param("/apis/nope.io/v1/foos", id="group"),
+        pytest.param("/apis/jobset.x-k8s.io/v9/namespaces/default/jobsets", id="version"),
+        pytest.param("/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/foos/a", id="resource of a custom group"),
+        pytest.param("/apis/jobset.x-k8s.io/v1alpha2/jobsets/a", id="namespaced custom resource without namespace"),
+    ],
+)
+def test_what_is_missing_outside_of_kubernetes_own_groups_is_plain_text(client: Client, path: str) -> None:
+    reply = client.call("GET", path)
     assert (reply.code, reply.body) == (404, "404 page not found\n")
+
+
+def test_watches_of_custom_resources_reach_back_to_their_definition_only(client: Client) -> None:
+    assert [kind for kind, _ in client.watch(JOBSETS, "resourceVersion=1")] == ["ERROR"]
 
 
 def test_what_cannot_be_answered_is_not_acceptable(client: Client) -> None:
