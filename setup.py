@@ -1,7 +1,5 @@
 from pathlib import Path
 
-from pathlib import Path
-
 from setuptools import find_namespace_packages, setup
 
 VERSION = "0.1.0"
