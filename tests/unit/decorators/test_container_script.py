@@ -36,7 +36,10 @@ def box(tmp_path: Path) -> Path:
     python.write_text('#!/bin/sh\ncase "$*" in *mflog.tee*) exec cat;; esac\n')
     python.chmod(0o755)
     program = tmp_path / "bin" / "program"
-    program.write_text('#!/bin/sh\nfor word in "$@"; do printf "<%s>" "$word"; done\nexit ${PROGRAM_EXIT:-0}\n')
+    program.write_text(
+        '#!/bin/sh\nfor word in "$@"; do printf "<%s>" "$word"; done\n'
+        '[ -n "$PROGRAM_LEAVES" ] || touch "$METAFLOW_KUBERNETES_COMPLETE_FILE"\nexit ${PROGRAM_EXIT:-0}\n'
+    )
     program.chmod(0o755)
     return tmp_path
 
@@ -87,6 +90,24 @@ def test_input_paths_come_out_of_their_variables_in_one_piece(box: Path) -> None
 
 def test_the_exit_code_is_the_step_s(box: Path) -> None:
     assert run(box, container_script.plain_step(make_script()), PROGRAM_EXIT="37").returncode == 37
+
+
+def test_exit_code_0_of_a_task_that_is_not_complete_is_a_failure(box: Path) -> None:
+    done = run(box, container_script.plain_step(make_script()), PROGRAM_LEAVES="1")
+    assert (done.returncode, done.stderr) == (1, container_script.INCOMPLETE + "\n")
+
+
+def test_another_exit_code_is_kept_where_the_task_is_not_complete(box: Path) -> None:
+    done = run(box, container_script.plain_step(make_script()), PROGRAM_LEAVES="1", PROGRAM_EXIT="3")
+    assert (done.returncode, done.stderr) == (3, "")
+
+
+def test_a_task_states_that_it_is_complete_only_where_it_is_asked_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(container_script.COMPLETE, raising=False)
+    container_script.state_complete()
+    monkeypatch.setenv(container_script.COMPLETE, str(tmp_path / "complete"))
+    container_script.state_complete()
+    assert (tmp_path / "complete").exists()
 
 
 def test_core_s_commands_are_unescaped(box: Path) -> None:

@@ -6,12 +6,18 @@ is quoted once and is data.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote, split
 
 WORKER_INDEX = "MF_WORKER_REPLICA_INDEX"
 LOG_DIRECTORY = "$PWD/.logs"
+COMPLETE = "METAFLOW_KUBERNETES_COMPLETE_FILE"  # names the file that a task makes when it is complete: `state_complete`
+INCOMPLETE = (
+    "The process of this task ended with exit code 0 before the task was complete. Does the step's code call sys.exit() or "
+    "os._exit()? A step ends by returning."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,12 +71,15 @@ def _script(script: TaskScript, pathspec: str, task_words: Sequence[str]) -> str
         "MF_ATTEMPT": str(script.attempt),
         "MFLOG_STDOUT": f'"{LOG_DIRECTORY}/mflog_stdout"',
         "MFLOG_STDERR": f'"{LOG_DIRECTORY}/mflog_stderr"',
+        COMPLETE: f'"{LOG_DIRECTORY}/complete"',
     }
     step = " ".join([*map(quote, script.step_words), *_input_words(script), *task_words])
     # The upload of the logs so far prints what it does, which is not the task's output.
     init = [f"{command} > /dev/null" if command == "flush_mflogs" else command for command in script.init_commands]
     return _TEMPLATE.format(
         log_directory=f'"{LOG_DIRECTORY}"',
+        complete=f'"{LOG_DIRECTORY}/complete"',
+        incomplete=quote(INCOMPLETE),
         exports=" ".join(f"{name}={value}" for name, value in exports.items()),
         init=unescaped(init) or "true",
         step=" && ".join(filter(None, [unescaped(script.bootstrap_commands), f"exec {step}"])),
@@ -83,6 +92,17 @@ def _input_words(script: TaskScript) -> list[str]:
     )
 
 
+def state_complete() -> None:
+    """Of the task, when all that makes it good is written: without this an exit code of 0 says nothing."""
+    path = os.environ.get(COMPLETE)
+    if path:
+        with open(path, "wb"):
+            pass
+
+
+# The step's code may leave with exit code 0 in its middle (sys.exit, os._exit). That is no success: others of its gang
+# would wait for it for ever.
+#
 # SIGTERM reaches the step's own process: bash, process 1 of the container, would keep it to itself. `wait` returns when
 # a trapped signal comes, so it is called again until the step has really ended.
 _TEMPLATE = """\
@@ -94,6 +114,10 @@ step=$!
 trap 'kill -TERM $step 2>/dev/null' TERM
 while wait $step; code=$?; kill -0 $step 2>/dev/null; do :; done
 wait $step; code=$?
+if [ $code -eq 0 ] && [ ! -e {complete} ]; then
+code=1
+echo {incomplete} | python -m metaflow.mflog.tee task "$MFLOG_STDERR" >&2
+fi
 python -m metaflow.mflog.save_logs > /dev/null
 exit $code
 """

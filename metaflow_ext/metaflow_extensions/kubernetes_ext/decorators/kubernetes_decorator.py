@@ -20,7 +20,7 @@ from metaflow.unbounded_foreach import UBF_CONTROL
 
 from ..spec.names import TaskIds
 from . import attributes as attribute_table
-from . import current_gang, gang_environment, gang_record, num_parallel, step_check, task_metadata
+from . import container_script, current_gang, gang_environment, gang_record, num_parallel, step_check, task_metadata
 from .host_errors import KubernetesError
 from .shared_files import is_shared
 
@@ -187,6 +187,8 @@ class KubernetesDecorator(CoreKubernetesDecorator):
             self._leave_gang(is_task_ok)
         for sidecar in getattr(self, "_sidecars", []):
             sidecar.terminate()
+        if is_task_ok:
+            container_script.state_complete()
 
     def _leave_gang(self, is_task_ok: bool) -> None:
         """State that we are done, after our DONE marker: what control's barrier waits for."""
