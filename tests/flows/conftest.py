@@ -13,6 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from metaflow_extensions.kubernetes_ext.cluster.protocol import Resource
+from tests.contract import places
+
+SECRETS = Resource("", "v1", "secrets", "Secret")
 FLOWS = Path(__file__).parent
 REPOSITORY = FLOWS.parent.parent
 
@@ -35,6 +39,7 @@ class Runner:
     home: Path
     environment: dict[str, str]
     extra: dict[str, str] = field(default_factory=dict)
+    kind: str = "devcluster"
 
     @property
     def namespace(self) -> str:
@@ -57,6 +62,13 @@ class Runner:
             output, _ = process.communicate()
             pytest.fail(f"{flow} {' '.join(words)} did not end within {timeout} s:\n{output}")
         return Done(process.returncode, output)
+
+    def gang(self, *words: str, options: str = "cpu=0.1,memory=200,disk=10", **environment: str) -> Done:
+        """gang_flow.py with its gang on Kubernetes; on the real cluster only the gang, since every container takes its time."""
+        if self.kind == "real":
+            return self.run("gang_flow.py", *words, timeout=400, TEST_GANG_ONLY=options, **environment)
+        command, *rest = words
+        return self.run("gang_flow.py", command, "--with", f"kubernetes:{options}", *rest, **environment)
 
     def python(self, code: str, timeout: float = 60) -> str:
         """What `code` prints in a process of its own, as a user of the Client API would run it."""
@@ -97,16 +109,43 @@ def devcluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, s
         exported = [line.removeprefix("export ") for line in lines.splitlines() if line.startswith("export ")]
         yield {name: value.strip("'\"") for name, _, value in (line.partition("=") for line in exported)}
     finally:
-        subprocess.run([*tool, "down"], env=environment, capture_output=True, timeout=60, check=False)
+        subprocess.run([*tool, "down"], env=environment, capture_output=True, timeout=180, check=False)
+
+
+@pytest.fixture(scope="session")
+def real_cluster() -> Iterator[places.Server]:
+    with places.real_server() as found:
+        yield found
+
+
+ON_BOTH = pytest.mark.parametrize("runner", ["devcluster", pytest.param("real", marks=pytest.mark.real)], indirect=True)
 
 
 @pytest.fixture
-def runner(tmp_path: Path, devcluster: dict[str, str]) -> Runner:
-    """Flows on the development cluster, in a namespace of their own, with Metaflow's local datastore and metadata."""
+def runner(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Runner]:
+    """Flows in a namespace of their own: on the development cluster with Metaflow's local datastore, on the real one with S3."""
+    if getattr(request, "param", "devcluster") == "devcluster":
+        yield devcluster_runner(tmp_path, request.getfixturevalue("devcluster"))
+        return
+    server: places.Server = request.getfixturevalue("real_cluster")
+    with server.place() as place:
+        yield real_runner(tmp_path, place)
+
+
+def devcluster_runner(home: Path, devcluster: dict[str, str]) -> Runner:
     namespace = f"t-{uuid.uuid4().hex[:12]}"
-    made = Runner(tmp_path, {**base_environment(tmp_path), **devcluster, "METAFLOW_KUBERNETES_NAMESPACE": namespace})
+    made = Runner(home, {**base_environment(home), **devcluster, "METAFLOW_KUBERNETES_NAMESPACE": namespace})
     made.kubectl("create", "namespace", namespace)
     return made
+
+
+def real_runner(home: Path, place: places.Place) -> Runner:
+    """With the variables of tests/cluster/run; pods get the keys of S3 from a Secret."""
+    given = {name: value for name, value in os.environ.items() if name.startswith(("METAFLOW_", "KUBE", "AWS_"))}
+    keys = {name: value for name, value in given.items() if name.startswith("AWS_")}
+    place.admin.create(SECRETS, place.namespace, {"metadata": {"name": "s3"}, "stringData": keys})
+    ours = {"METAFLOW_KUBERNETES_NAMESPACE": place.namespace, "METAFLOW_KUBERNETES_SECRETS": "s3"}
+    return Runner(home, {**base_environment(home), **given, **ours}, kind="real")
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,15 @@ import os
 import sys
 import time
 
-from metaflow import FlowSpec, Parameter, current, parallel, step
+from metaflow import FlowSpec, Parameter, current, kubernetes, parallel, step
+
+
+def gang_only(func):
+    """Put only the gang on Kubernetes, with the attributes in TEST_GANG_ONLY ("cpu=0.1,memory=200"). Pods don't see it."""
+    options = os.environ.get("TEST_GANG_ONLY", "" if "METAFLOW_KUBERNETES_WORKLOAD" in os.environ else None)
+    if options is None:
+        return func
+    return kubernetes(**dict(pair.split("=") for pair in options.split(",") if pair))(func)
 
 
 class GangFlow(FlowSpec):
@@ -20,6 +28,7 @@ class GangFlow(FlowSpec):
         self.before = "start"
         self.next(self.train, num_parallel=self.size)
 
+    @gang_only
     @parallel
     @step
     def train(self):

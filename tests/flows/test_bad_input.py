@@ -12,8 +12,8 @@ from tests.flows.conftest import Done, Runner
 def refused(done: Done, runner: Runner, *texts: str) -> None:
     assert done.code != 0
     for text in texts:
-        assert text in done.output, done
-    assert "Traceback" not in done.output, done
+        assert text in done.output, str(done)
+    assert "Traceback" not in done.output, str(done)
     assert not list(Path(runner.home).glob(".metaflow/*/data/*")), "something was uploaded"
     assert runner.kubectl("get", "jobsets,jobs,pods", "-o", "name", "-l", "metaflow.org/flow=GangFlow") == ""
 
@@ -69,7 +69,7 @@ def test_a_plain_flow_needs_no_jobset(runner: Runner) -> None:
     done = runner.run(
         "plain_flow.py", "run", "--with", "kubernetes:cpu=0.1,memory=100", METAFLOW_KUBERNETES_JOBSET_GROUP="jobset.example.org"
     )
-    assert done.code == 0, done
+    assert done.code == 0, str(done)
     assert "squares [1, 4, 9]" in done.output
 
 

@@ -42,9 +42,9 @@ def port() -> int:
 def test_digits_are_learned_by_four_ranks_as_by_one(runner: Runner) -> None:
     done = runner.run(str(EXAMPLES / "01-digits" / "flow.py"), "run", "--with", "kubernetes", timeout=300)
 
-    assert done.code == 0, done
+    assert done.code == 0, str(done)
     accuracy = re.search(r"accuracy (0\.\d+) .* weights within (\S+) of", done.output)
-    assert accuracy, done
+    assert accuracy, str(done)
     assert float(accuracy[1]) > 0.95
     assert float(accuracy[2]) < 1e-8
     shown = re.findall(r"\] (\d)\s+\d+(?:-worker-\d)? .*127\.", done.output)
@@ -61,7 +61,7 @@ def test_digits_are_learned_by_four_ranks_as_by_one(runner: Runner) -> None:
 def test_a_sweep_keeps_the_best_setting(runner: Runner) -> None:
     done = runner.run(str(EXAMPLES / "02-sweep" / "flow.py"), "run", "--with", "kubernetes", "--folds", "2", timeout=300)
 
-    assert done.code == 0, done
+    assert done.code == 0, str(done)
     scores = [float(score) for score in re.findall(r"gamma=\S+ +accuracy (\S+)", done.output)]
     assert len(scores) == 9
     assert f"accuracy {max(scores):.4f}" in done.output.split("the best of 9 settings")[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -18,9 +17,7 @@ KUBERNETES = "kubernetes:cpu=0.1,memory=200,disk=10"
 
 def left_over(runner: Runner, flow: str = "GangFlow", step: str = "train") -> str:
     """Names of what is left of a step in the cluster."""
-    return runner.kubectl(
-        "get", "jobsets,jobs,pods,services", "-o", "name", "-l", f"metaflow.org/flow={flow},metaflow.org/step={step}"
-    )
+    return runner.kubectl("get", "jobsets,jobs,pods", "-o", "name", "-l", f"metaflow.org/flow={flow},metaflow.org/step={step}")
 
 
 def eventually(check: Callable[[], bool], seconds: float = 20) -> bool:
@@ -35,33 +32,6 @@ def eventually(check: Callable[[], bool], seconds: float = 20) -> bool:
 def own_lines(done: Done) -> str:
     """The output without Metaflow's prefix of time, task and process."""
     return "\n".join(line.partition(")] ")[2] or line for line in done.output.splitlines())
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        pytest.param(
-            ["--fail-rank", "2"],
-            ["Worker 1 (rank 2, pod gangflow-train-", "failed with exit code 3.", "|   about to fail"],
-            id="exit 3 on worker 1",
-        ),
-        pytest.param(
-            ["--fail-rank", "0", "--how", "raise"],
-            ["Control (rank 0, pod gangflow-train-", "failed with exit code 1.", "|   ValueError: a wrong value"],
-            id="a traceback on control",
-        ),
-    ],
-)
-def test_the_report_names_the_rank_the_cause_and_what_to_do(runner: Runner, words: list[str], expected: list[str]) -> None:
-    done = runner.run("gang_flow.py", "run", "--with", KUBERNETES, "--size", "3", "--seconds", "60", *words)
-    assert done.code != 0
-    lines = own_lines(done)
-    for text in expected:
-        assert text in lines, lines
-    assert lines.count("failed with exit code") == 1, "the cause is told once"
-    assert lines.rindex("[rank 0]") < lines.index("failed with exit code"), "the logs come before the report"
-    assert "This failed task will not be retried" not in lines
-    assert eventually(lambda: left_over(runner) == ""), left_over(runner)
 
 
 def test_out_of_memory_is_named_and_the_remedy_works(runner: Runner) -> None:
@@ -88,7 +58,7 @@ def test_resume_clones_a_good_gang(runner: Runner) -> None:
     assert runner.run("late_failure_flow.py", "run", "--with", KUBERNETES).code != 0
     (runner.home / "healed").touch()
     done = runner.run("late_failure_flow.py", "resume", "--with", KUBERNETES)
-    assert done.code == 0, done
+    assert done.code == 0, str(done)
     assert "rank 0 works" not in done.output
     assert "ranks [0, 1, 2]" in done.output
 
@@ -96,7 +66,7 @@ def test_resume_clones_a_good_gang(runner: Runner) -> None:
 def test_a_rank_that_fails_after_the_others_finished_fails_the_gang(runner: Runner) -> None:
     words = ["--size", "3", "--fail-rank", "2", "--fail-after", "6"]
     done = runner.run("gang_flow.py", "run", "--with", KUBERNETES, *words)
-    assert done.code != 0, done
+    assert done.code != 0, str(done)
     assert not is_done(runner, "0")
     resumed = runner.run("gang_flow.py", "resume", "--with", KUBERNETES)
     assert "hello from rank 0 of 3" in resumed.output, "control's results were taken for good"
@@ -129,8 +99,8 @@ def test_a_second_start_of_the_same_attempt_does_not_make_a_failed_gang_look_goo
     assert not is_done(runner, "0", "TwoStartsFlow"), output
     (runner.home / "second-start").unlink()
     resumed = runner.run("two_starts_flow.py", "resume", "--with", KUBERNETES)
-    assert "rank 0 runs" in resumed.output, resumed
-    assert resumed.code == 0, resumed
+    assert "rank 0 runs" in resumed.output, str(resumed)
+    assert resumed.code == 0, str(resumed)
 
 
 def done_markers(runner: Runner) -> str:
@@ -173,18 +143,3 @@ def step_process(group: int) -> int:
         ["pgrep", "-g", str(group), "-f", "kubernetes step train"], capture_output=True, text=True, check=True
     )
     return int(listed.stdout.split()[0])
-
-
-def test_the_metadata_of_a_failed_gang_tells_what_happened(runner: Runner) -> None:
-    runner.run("gang_flow.py", "run", "--with", KUBERNETES, "--size", "2", "--fail-rank", "1")
-    found = json.loads(
-        runner.python(
-            "import json\nfrom metaflow import Flow, namespace\nnamespace(None)\nrun = Flow('GangFlow').latest_run\n"
-            "print(json.dumps({task.id: task.metadata_dict for task in run['train']}))"
-        )
-    )
-    control = next(values for task_id, values in found.items() if "-worker-" not in task_id)
-    worker = next(values for task_id, values in found.items() if "-worker-" in task_id)
-    failure = json.loads(control["kubernetes-failure"])
-    assert (failure["category"], failure["rank"], failure["exit_code"]) == ("user_error", 1, 3)
-    assert worker["kubernetes-exit-code"] == "3"

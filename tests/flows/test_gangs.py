@@ -33,7 +33,7 @@ def read_run(
 @pytest.mark.parametrize("size", [1, 2, 4, 16])
 def test_a_gang_of_any_size(runner: Runner, size: int) -> None:
     done = runner.run("gang_flow.py", "run", "--with", "kubernetes:cpu=0.1,memory=100,disk=10", "--size", str(size))
-    assert done.code == 0, done
+    assert done.code == 0, str(done)
     names = ("ranks", "sizes", "control_ids", "task_ids", "flags", "main_ips", "gang_tasks", "environments")
     run = read_run(runner, names=names)
     data = {name: eval(text) for name, text in run["data"].items()}
@@ -66,12 +66,12 @@ def test_control_s_log_is_shown_as_it_comes_and_the_others_on_request(runner: Ru
     assert "hello from rank 2" not in done.output
     done = runner.run("gang_flow.py", "run", "--with", "kubernetes:cpu=0.1,logs=all", "--size", "3")
     for rank in range(3):
-        assert done.output.count(f"[rank {rank}] hello from rank {rank} of 3") == 1, done
+        assert done.output.count(f"[rank {rank}] hello from rank {rank} of 3") == 1, str(done)
 
 
 def test_decorators_on_a_gang_step(runner: Runner) -> None:
     done = runner.run("decorated_flow.py", "run", "--with", "kubernetes:cpu=0.1")
-    assert done.code == 0, done
+    assert done.code == 0, str(done)
     run = read_run(runner, "DecoratedFlow", names=("attempts", "variables", "secret", "memory_requests"))
     assert eval(run["data"]["attempts"]) == {1}
     assert eval(run["data"]["variables"]) == {'it\'s "odd" $HOME `id` \\ ü'}
@@ -90,7 +90,7 @@ def test_decorators_on_a_gang_step(runner: Runner) -> None:
 
 def test_a_foreach_over_gangs(runner: Runner) -> None:
     done = runner.run("foreach_gang_flow.py", "run", "--with", "kubernetes:cpu=0.1", "--max-workers", "2")
-    assert done.code == 0, done
+    assert done.code == 0, str(done)
     assert "result [[('a', 0), ('a', 1)], [('b', 0), ('b', 1)]]" in done.output
 
 
@@ -99,7 +99,7 @@ def test_a_decorator_that_knows_only_core_s_parallel_gets_a_working_gang(runner:
     extensions = str(runner.home / "extensions")
     write_third_party_extension(extensions)
     done = runner.run("third_party_flow.py", "run", "--with", "kubernetes:cpu=0.1", PYTHONPATH=extensions)
-    assert done.code == 0, done
+    assert done.code == 0, str(done)
     assert "launched [(0, 3, True, '29500'), (1, 3, True, '29500'), (2, 3, True, '29500')]" in done.output
 
 
@@ -132,7 +132,7 @@ def test_the_same_flow_on_s3_gives_the_same_artifacts(runner: Runner, s3: dict[s
     runner.kubectl("create", "secret", "generic", "s3-access", *secret)
     options = "kubernetes:cpu=0.1,secrets=s3-access"
     done = runner.run("gang_flow.py", "run", "--with", options, "--size", str(size), METAFLOW_SKIP_INSTALL_DEPENDENCIES="1")
-    assert done.code == 0, done
+    assert done.code == 0, str(done)
     run = read_run(runner, names=("ranks", "before", "gang_tasks"))
     assert run["successful"]
     assert eval(run["data"]["ranks"]) == list(range(size))

@@ -22,7 +22,7 @@ def test_the_notebook_runs_from_top_to_bottom(runner: Runner) -> None:
 
     done = runner.run(str(runner.home / "03-notebook" / "execute.py"), timeout=300)
 
-    assert done.code == 0, done
+    assert done.code == 0, str(done)
     accuracy = float(done.output.split("\naccuracy ")[1].split()[0])
     assert accuracy > 0.95
     assert [f"rank {rank} " in done.output for rank in range(4)] == [True] * 4

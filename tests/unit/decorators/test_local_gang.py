@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -15,28 +16,35 @@ def process(code: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([sys.executable, "-S", "-c", code])
 
 
-def test_all_that_end_well_are_waited_for() -> None:
+@pytest.fixture
+def watch() -> Iterator[Callable[..., WorkerFailure]]:
+    made: list[WorkerFailure] = []
+
+    def start(*workers: "subprocess.Popen[bytes]") -> WorkerFailure:
+        made.append(WorkerFailure(list(workers)))
+        made[-1].watch()
+        return made[-1]
+
+    yield start
+    for failure in made:
+        failure.end()
+
+
+def test_all_that_end_well_are_waited_for(watch: Callable[..., WorkerFailure]) -> None:
     workers = [process("pass"), process("import time; time.sleep(0.2)")]
-    failure = WorkerFailure(workers)
-    failure.watch()
-    failure.wait()
+    watch(*workers).wait()
     assert [worker.returncode for worker in workers] == [0, 0]
 
 
-def test_the_failed_worker_is_named_and_the_others_are_stopped() -> None:
+def test_a_failed_worker_interrupts_rank_0_and_is_named(watch: Callable[..., WorkerFailure]) -> None:
     workers = [process("import time; time.sleep(60)"), process("raise SystemExit(3)")]
-    failure = WorkerFailure(workers)
-    with pytest.raises(KeyboardInterrupt):  # noqa: PT012
-        failure.watch()
-        while True:
-            time.sleep(0.05)
-    assert "Worker 1 (rank 2)" in failure.text
+    with pytest.raises(KubernetesError, match=r"Worker 1 \(rank 2\) .* exit code 3"):  # noqa: PT012
+        watch(*workers)
+        time.sleep(60)
     parallel_decorator.stop(workers)
     assert all(worker.returncode is not None for worker in workers)
 
 
-def test_a_failure_after_rank_0_is_done_is_an_error() -> None:
-    failure = WorkerFailure([process("import time; time.sleep(0.3); raise SystemExit(4)")])
-    failure.watch()
+def test_a_failure_after_rank_0_is_done_is_an_error(watch: Callable[..., WorkerFailure]) -> None:
     with pytest.raises(KubernetesError, match="exit code 4"):
-        failure.wait()
+        watch(process("import time; time.sleep(0.3); raise SystemExit(4)")).wait()

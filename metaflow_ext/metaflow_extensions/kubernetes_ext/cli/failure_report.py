@@ -37,11 +37,11 @@ def ranks(found: tuple[RankStatus, ...]) -> list[str]:
 def outcome(rank: RankStatus) -> str:
     where = f" on {rank.node}" if rank.node else ""
     if rank.is_collateral:
-        return f"stopped because of it{where}"
+        return f"was stopped because of it{where}"
     if rank.phase == "Succeeded":
         return f"succeeded{where}"
     if rank.phase in ("Running", "Pending"):
-        return f"was {rank.phase.lower()}, stopped because of it{where}"
+        return f"was {rank.phase.lower()}{where}, stopped because of it"
     code = "" if rank.exit_code is None else f", exit code {rank.exit_code}"
     reason = (
         f" ({rank.reason}{code})" if rank.reason else (f" (exit code {rank.exit_code})" if rank.exit_code is not None else "")

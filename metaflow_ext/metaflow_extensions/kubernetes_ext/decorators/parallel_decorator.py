@@ -82,11 +82,8 @@ def run_local_gang(flow: Any, environment: Any, step_func: Callable[[], None], r
         failure.watch()
         step_func()
         failure.wait()
-    except KeyboardInterrupt:
-        if failure.text:  # ours: a worker failed while rank 0 was busy
-            raise KubernetesError(failure.text) from None
-        raise
     finally:
+        failure.end()
         stop(workers)
 
 
@@ -112,37 +109,45 @@ def worker_command(
 
 
 class WorkerFailure:
-    """The first worker that failed. While rank 0's own code runs, it interrupts that: the others wait for a peer in vain."""
+    """The first worker that failed. While rank 0's own code runs, it interrupts that: the others wait for a peer in vain.
+
+    The interruption is a signal, since only that wakes a sleep or a read; not SIGINT, which a shell's background jobs ignore.
+    """
 
     def __init__(self, workers: list[subprocess.Popen[bytes]]) -> None:
-        self.text = ""
+        self._text = ""
         self._left = dict(enumerate(workers))
-        self._rank_0_is_done = threading.Event()
+        self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="local-gang", daemon=True)
+        self._handler_before: Any = signal.SIG_DFL
 
     def watch(self) -> None:
+        """From now on a failure raises KubernetesError in the main thread, which this must be."""
+        self._handler_before = signal.signal(signal.SIGUSR2, self._interrupt)
         self._thread.start()
 
     def wait(self) -> None:
-        """After rank 0's code: return when all have ended well, raise as soon as one has not."""
-        self._rank_0_is_done.set()
+        """Return when all have ended well; a failure raises."""
         self._thread.join()
-        if self.text:
-            raise KubernetesError(self.text)
+
+    def end(self) -> None:
+        self._is_over.set()
+        signal.signal(signal.SIGUSR2, self._handler_before)
+
+    def _interrupt(self, number: int, frame: Any) -> None:
+        raise KubernetesError(self._text)
 
     def _run(self) -> None:
-        while self._left and not self.text:
+        while self._left and not self._is_over.is_set():
             for index, worker in list(self._left.items()):
                 code = worker.poll()
                 if code == 0:
                     del self._left[index]
-                elif code is not None:
-                    self.text = f"Worker {index} (rank {index + 1}) of the local gang failed with exit code {code}."
-                    break
-            else:
-                time.sleep(0.05)
-        if self.text and not self._rank_0_is_done.is_set():
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)  # wakes a sleep, too
+                elif code is not None and not self._is_over.is_set():
+                    self._text = f"Worker {index} (rank {index + 1}) of the local gang failed with exit code {code}."
+                    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR2)
+                    return
+            self._is_over.wait(0.05)
 
 
 def stop(workers: list[subprocess.Popen[bytes]]) -> None:

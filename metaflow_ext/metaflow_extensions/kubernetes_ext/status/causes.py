@@ -157,7 +157,7 @@ def _by_code(end: End) -> _Words | None:
     return (found[0], found[1].format(code=end.exit_code), found[2]) if found else None
 
 
-_LAST_LINES = "Its last lines say where; {step} is to be corrected."
+_LAST_LINES = "Correct {step}; its last lines say where."
 _CODES: dict[int, _Words] = {
     126: (
         Category.USER_ERROR,
@@ -195,7 +195,7 @@ _CODES: dict[int, _Words] = {
 def _by_own_code(end: End) -> _Words:
     if end.exit_code is None:
         return Category.UNKNOWN, "ended, and nothing says why", "Look at the events of its pod and node."
-    return Category.USER_ERROR, f"failed with exit code {end.exit_code}", "Its last lines say why; {step} is to be corrected."
+    return Category.USER_ERROR, f"failed with exit code {end.exit_code}", "Correct {step}; its last lines say why."
 
 
 def _code(end: End) -> str:

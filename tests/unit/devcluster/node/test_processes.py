@@ -241,25 +241,18 @@ def test_a_pod_past_its_deadline(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "code"),
     [
-        pytest.param("sleep 60", 143, id="ends on TERM"),
-        pytest.param("trap 'exit 7' TERM; while :; do sleep 0.1; done", 7, id="handles TERM"),
-        pytest.param("trap '' TERM; while :; do sleep 0.1; done", 137, id="ignores TERM"),
+        pytest.param("sleep 60 & touch READY; wait", 143, id="ends on TERM"),
+        pytest.param("trap 'exit 7' TERM; touch READY; while :; do sleep 0.1; done", 7, id="handles TERM"),
+        pytest.param("trap '' TERM; touch READY; while :; do sleep 0.1; done", 137, id="ignores TERM"),
     ],
 )
 def test_deletion_writes_the_end_before_the_object_goes(tmp_path: Path, script: str, code: int) -> None:
     async def main() -> list[Object]:
         async with cluster(tmp_path) as (found, _):
             store = found.store
-            found.create(
-                "pods",
-                pod_of(
-                    script,
-                    grace=1,
-                    container={"command": ["sh", "-c", f"{script} & wait"] if "sleep 60" in script else ["sh", "-c", script]},
-                ),
-            )
-            await until(lambda: phase(store) == "Running")
-            await asyncio.sleep(0.2)
+            ready = tmp_path / "ready"
+            found.create("pods", pod_of(script.replace("READY", str(ready)), grace=1 if code == 137 else 20))
+            await until(ready.exists)
             with store.subscribe("pods") as changes:
                 store.delete("pods", "default", "p")
                 await until(lambda: store.find("pods", "default", "p") is None)
