@@ -97,6 +97,11 @@ def test_exit_code_0_of_a_task_that_is_not_complete_is_a_failure(box: Path) -> N
     assert (done.returncode, done.stderr) == (1, container_script.INCOMPLETE + "\n")
 
 
+def test_a_task_is_complete_wherever_the_preparation_leads(box: Path) -> None:
+    done = run(box, container_script.plain_step(make_script(init_commands=["mkdir code", "cd code"])))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_another_exit_code_is_kept_where_the_task_is_not_complete(box: Path) -> None:
     done = run(box, container_script.plain_step(make_script()), PROGRAM_LEAVES="1", PROGRAM_EXIT="3")
     assert (done.returncode, done.stderr) == (3, "")

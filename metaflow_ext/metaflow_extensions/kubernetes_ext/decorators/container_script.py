@@ -78,7 +78,7 @@ def _script(script: TaskScript, pathspec: str, task_words: Sequence[str]) -> str
     init = [f"{command} > /dev/null" if command == "flush_mflogs" else command for command in script.init_commands]
     return _TEMPLATE.format(
         log_directory=f'"{LOG_DIRECTORY}"',
-        complete=f'"{LOG_DIRECTORY}/complete"',
+        complete=f'"${COMPLETE}"',
         incomplete=quote(INCOMPLETE),
         exports=" ".join(f"{name}={value}" for name, value in exports.items()),
         init=unescaped(init) or "true",
