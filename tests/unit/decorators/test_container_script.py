@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from metaflow_extensions.kubernetes_ext.decorators import container_script
+from metaflow_extensions.kubernetes_ext.decorators import completion, container_script
 from metaflow_extensions.kubernetes_ext.decorators.container_script import TaskScript
 
 ODD = 'it\'s "odd" $HOME `id` \\ ü\nsecond line'
@@ -107,11 +107,9 @@ def test_another_exit_code_is_kept_where_the_task_is_not_complete(box: Path) -> 
     assert (done.returncode, done.stderr) == (3, "")
 
 
-def test_a_task_states_that_it_is_complete_only_where_it_is_asked_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(container_script.COMPLETE, raising=False)
-    container_script.state_complete()
-    monkeypatch.setenv(container_script.COMPLETE, str(tmp_path / "complete"))
-    container_script.state_complete()
+def test_a_task_states_that_it_is_complete_only_where_it_is_asked_to(tmp_path: Path) -> None:
+    completion.state_complete(None)
+    completion.state_complete(str(tmp_path / "complete"))
     assert (tmp_path / "complete").exists()
 
 

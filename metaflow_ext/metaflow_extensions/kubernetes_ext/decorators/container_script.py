@@ -6,14 +6,14 @@ is quoted once and is data.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote, split
 
+from .completion import COMPLETE
+
 WORKER_INDEX = "MF_WORKER_REPLICA_INDEX"
 LOG_DIRECTORY = "$PWD/.logs"
-COMPLETE = "METAFLOW_KUBERNETES_COMPLETE_FILE"  # names the file that a task makes when it is complete: `state_complete`
 INCOMPLETE = (
     "The process of this task ended with exit code 0 before the task was complete. Does the step's code call sys.exit() or "
     "os._exit()? A step ends by returning."
@@ -90,14 +90,6 @@ def _input_words(script: TaskScript) -> list[str]:
     return (
         ["--input-paths", '"{}"'.format("".join(f"${{{name}}}" for name in script.input_paths))] if script.input_paths else []
     )
-
-
-def state_complete() -> None:
-    """Of the task, when all that makes it good is written: without this an exit code of 0 says nothing."""
-    path = os.environ.get(COMPLETE)
-    if path:
-        with open(path, "wb"):
-            pass
 
 
 # The step's code may leave with exit code 0 in its middle (sys.exit, os._exit). That is no success: others of its gang

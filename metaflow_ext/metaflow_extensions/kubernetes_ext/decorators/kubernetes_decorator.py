@@ -20,7 +20,7 @@ from metaflow.unbounded_foreach import UBF_CONTROL
 
 from ..spec.names import TaskIds
 from . import attributes as attribute_table
-from . import container_script, current_gang, gang_environment, gang_record, num_parallel, step_check, task_metadata
+from . import completion, current_gang, gang_environment, gang_record, num_parallel, step_check, task_metadata
 from .host_errors import KubernetesError
 from .shared_files import is_shared
 
@@ -115,7 +115,9 @@ class KubernetesDecorator(CoreKubernetesDecorator):
         ubf_context: Any,
         inputs: Any,
     ) -> None:
-        if not gang_environment.is_ours():
+        self._is_ours = gang_environment.is_ours()  # for good: the step's code may change the environment
+        self._complete_file = os.environ.get(completion.COMPLETE)
+        if not self._is_ours:
             if "METAFLOW_KUBERNETES_WORKLOAD" in os.environ or not self.is_parallel:
                 super().task_pre_step(
                     step_name, task_datastore, metadata, run_id, task_id, flow, graph,
@@ -164,7 +166,7 @@ class KubernetesDecorator(CoreKubernetesDecorator):
         return {"parallel-node-index": rank, "gang-rank": rank, "gang-role": role}
 
     def task_post_step(self, step_name: str, flow: Any, graph: Any, retry_count: int, max_user_code_retries: int) -> None:
-        if not gang_environment.is_ours() or self._beat is None:
+        if not self._is_ours or self._beat is None:
             return
         try:
             gang_record.wait_for_workers(
@@ -176,7 +178,7 @@ class KubernetesDecorator(CoreKubernetesDecorator):
     def task_finished(
         self, step_name: str, flow: Any, graph: Any, is_task_ok: bool, retry_count: int, max_retries: int
     ) -> None:
-        if not gang_environment.is_ours():
+        if not (self._is_ours if hasattr(self, "_is_ours") else gang_environment.is_ours()):
             if "METAFLOW_KUBERNETES_WORKLOAD" in os.environ or not self.is_parallel:
                 super().task_finished(step_name, flow, graph, is_task_ok, retry_count, max_retries)
             return
@@ -188,7 +190,7 @@ class KubernetesDecorator(CoreKubernetesDecorator):
         for sidecar in getattr(self, "_sidecars", []):
             sidecar.terminate()
         if is_task_ok:
-            container_script.state_complete()
+            completion.state_complete(getattr(self, "_complete_file", None))
 
     def _leave_gang(self, is_task_ok: bool) -> None:
         """State that we are done, after our DONE marker: what control's barrier waits for."""
