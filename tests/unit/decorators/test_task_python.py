@@ -24,7 +24,7 @@ import {PREFIX}.decorators.current_gang, {PREFIX}.cli.kubernetes_cli
 print(json.dumps({{
     "ours": ours,
     "modules": sorted(name for name in sys.modules if name.startswith({PREFIX!r})),
-    "others": sorted({{name.partition(".")[0] for name in sys.modules}} & {{"kubernetes", "yaml", "aiohttp", "jsonpatch"}}),
+    "others": sorted({{name.partition(".")[0] for name in sys.modules}} & {{"kubernetes", "aiohttp", "jsonpatch"}}),
 }}))
 """
 
