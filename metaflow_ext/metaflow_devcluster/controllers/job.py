@@ -262,7 +262,9 @@ class _Reconciliation:
             known = condition(self.job, kind)
             if known is not None and known["status"] == "True":
                 return _Verdict(kind, known["reason"], known["message"])
-        by_policy = next((rule for pod in failed if (rule := self._rule(pod)) and rule.action == "FailJob"), None)
+        # All pods that are there, also those that a suspension deletes and nobody counts: see getFailJobMessage.
+        ended = [pod for pod in self.pods if self._is_failed(pod)]
+        by_policy = next((rule for pod in ended if (rule := self._rule(pod)) and rule.action == "FailJob"), None)
         if by_policy:
             return _Verdict("FailureTarget", "PodFailurePolicy", by_policy.message)
         counted = sum(1 for pod in failed if self._counts_as_failure(pod))

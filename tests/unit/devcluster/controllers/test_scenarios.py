@@ -179,6 +179,25 @@ def test_suspension_deletes_pods_without_counting_failures_and_resumption_starts
     assert world.conditions(world.job("g-worker-0")) == [("Suspended", "False", "JobResumed")]
 
 
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [pytest.param(143, [("Failed", "True", "FailedJobs")], id="fails"), pytest.param(0, [], id="does not")],
+)
+def test_a_suspended_job_with_a_policy_fails_for_a_pod_seen_between_its_end_and_its_removal(
+    code: int, expected: list[tuple[str, str, str]]
+) -> None:
+    """Seen on Kubernetes 1.37: the pods that a suspension deletes are not counted, but the podFailurePolicy reads them."""
+    world = World()
+    world.start(gang(job={"podFailurePolicy": {"rules": FAIL_JOB_RULES}}))
+    suspend(world, True)
+    world.end(world.pod("g-worker-0-0"), code)
+    world.advance(1.5)
+    for pod in world.pods():
+        world.finish_deletion(pod, code)
+    found = [one for one in world.conditions(world.jobset()) if one[0] != "Suspended"]
+    assert found == expected
+
+
 def suspend(world: World, value: bool) -> None:
     world.store.modify(JOBSETS, "default", "g", lambda found: found["spec"].update(suspend=value))
     world.settle()
