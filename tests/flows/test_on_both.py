@@ -62,7 +62,7 @@ def test_the_report_names_the_culprit(runner: Runner, words: list[str], expected
 
 def test_out_of_memory(runner: Runner) -> None:
     words = ["--size", "2", "--fail-rank", "1", "--how", "memory", "--seconds", "120"]
-    done = runner.gang("run", *words, options="cpu=0.1,memory=500,disk=10,qos=guaranteed")
+    done = runner.gang("run", *words, options="cpu=0.1,memory=500,disk=1000,qos=guaranteed")
     assert done.code != 0
     lines = own_lines(done)
     assert "Worker 0 (rank 1, pod " in lines
