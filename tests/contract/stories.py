@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,7 +35,7 @@ SMALL = Resources(cpu="50m", memory="32Mi")
 class Story:
     """What runs. `ranks` replaces the command of single ranks; size 0 is a plain Job, else a gang in a JobSet.
 
-    The shell variable RANK is the rank, HOST_0, HOST_1, ... are the names of the ranks' pods in the network.
+    The shell variable RANK is the rank, HOST_0, HOST_1, ... are the names of the ranks' pods in the network, PORT is one to use.
     """
 
     size: int
@@ -73,7 +74,7 @@ class Story:
             image=self.image or place.image,
             image_pull_policy="IfNotPresent",
             command=("sh", "-c", script),
-            env=literals({f"HOST_{rank}": host(rank) for rank in range(max(1, self.size))}),
+            env=literals({f"HOST_{rank}": host(rank) for rank in range(max(1, self.size))} | {"PORT": port(place.namespace)}),
             resources=self.resources,
         )
         return Group(name=name, replicas=replicas, container=container, placement=Placement(node_selector=self.node_selector))
@@ -82,6 +83,11 @@ class Story:
 def host(rank: int) -> str:
     """The name of a rank's pod in the network, as JobSet makes it."""
     return f"{NAME}-control-0-0.{NAME}" if rank == 0 else f"{NAME}-worker-0-{rank - 1}.{NAME}"
+
+
+def port(namespace: str) -> str:
+    """Another one in each namespace: pods of several development clusters are processes of one machine."""
+    return str(20000 + zlib.crc32(namespace.encode()) % 10000)
 
 
 @dataclass

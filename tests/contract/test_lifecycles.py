@@ -29,7 +29,7 @@ LONG = "trap 'exit 143' TERM; sleep 600 & wait"
 # All ranks meet: control answers everybody, the others ask it until it does. So none ends before all have run.
 SERVE = """python -c '
 import os, socket, sys
-server = socket.create_server(("", 7777), backlog=32)
+server = socket.create_server(("", int(os.environ["PORT"])), backlog=32)
 for _ in range(int(sys.argv[1])):
     peer, _ = server.accept()
     print("met", peer.recv(100).decode(), flush=True)
@@ -41,7 +41,7 @@ import os, socket, sys, time
 end = time.monotonic() + 60
 while True:
     try:
-        with socket.create_connection((os.environ["HOST_0"], 7777), timeout=5) as control:
+        with socket.create_connection((os.environ["HOST_0"], int(os.environ["PORT"])), timeout=5) as control:
             control.sendall(os.environ["RANK"].encode())
             print(control.recv(100).decode(), flush=True)
         break
