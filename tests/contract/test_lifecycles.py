@@ -170,21 +170,17 @@ FAILURES = [
     ),
     pytest.param(
         gang(4, LONG, {2: "exit 3"}),
-        End(phase=FAILED, through=(RUNNING, FAILED), category="user_error", role="worker", rank=2, exit_code=3, reason="Error"),
+        End(phase=FAILED, category="user_error", role="worker", rank=2, exit_code=3, reason="Error"),
         id="a worker exits 3",
     ),
     pytest.param(
         gang(2, LONG, {0: "exit 4"}),
-        End(
-            phase=FAILED, through=(RUNNING, FAILED), category="user_error", role="control", rank=0, exit_code=4, reason="Error"
-        ),
+        End(phase=FAILED, category="user_error", role="control", rank=0, exit_code=4, reason="Error"),
         id="control fails",
     ),
     pytest.param(
         gang(2, LONG, {1: "sh -c 'kill -SEGV $$'"}),
-        End(
-            phase=FAILED, through=(RUNNING, FAILED), category="user_error", role="worker", rank=1, exit_code=139, reason="Error"
-        ),
+        End(phase=FAILED, category="user_error", role="worker", rank=1, exit_code=139, reason="Error"),
         id="a worker crashes",
     ),
     pytest.param(
@@ -222,7 +218,7 @@ FAILURES = [
     ),
     pytest.param(
         gang(3, DEAF, {1: "exit 3"}, grace_seconds=3),
-        End(phase=FAILED, through=(RUNNING, FAILED), category="user_error", role="worker", rank=1, exit_code=3, reason="Error"),
+        End(phase=FAILED, category="user_error", role="worker", rank=1, exit_code=3, reason="Error"),
         id="a worker exits 3 and the others ignore SIGTERM",
     ),
     pytest.param(
@@ -276,9 +272,7 @@ INTERFERENCES = [
     pytest.param(
         gang(3, LONG),
         (delete_pod(2),),
-        End(
-            phase=FAILED, through=(RUNNING, FAILED), category="deleted", role="worker", rank=2, exit_code=143, reason="Deleted"
-        ),
+        End(phase=FAILED, category="deleted", role="worker", rank=2, exit_code=143, reason="Deleted"),
         id="a pod is deleted by hand",
     ),
     pytest.param(
