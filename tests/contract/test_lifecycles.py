@@ -83,8 +83,6 @@ def check(told: Told, end: End) -> None:
     seen = [phase for phase in told.phases if phase in end.through]
     assert seen == list(end.through), told
     failure = told.status.failure
-    if failure is not None and failure.exit_code is not None and not failure.reason:
-        pytest.xfail("the Job's word of the exit code came before the pod's own, and `Failure.is_vague` does not wait for it")
     found = (
         End(phase=told.status.phase)
         if failure is None
@@ -346,7 +344,6 @@ INTERFERENCES = [
         ),
         End(phase=GONE, through=(RUNNING, QUEUED, RUNNING, GONE), category="gone", reason="Gone"),
         id="suspended, and its ranks end with 0",
-        marks=pytest.mark.xfail(strict=False, reason="ranks that a suspension has ended are taken for a success"),
     ),
     pytest.param(
         Story(size=2, command=LONG, node_selector={"contract.example.com/none": "x"}),

@@ -38,6 +38,7 @@ from .addresses import AddressBook, HostName, parse_host_name
 from .capacity import NodeSize, default_size, node_object
 from .command import Command
 from .pod import RunningPod, remaining_grace
+from .process import end_all
 
 log = logging.getLogger(__name__)
 Object = dict[str, Any]
@@ -99,9 +100,7 @@ class Agent:
         """Kill all containers and wait until they are gone."""
         for pod in self._pods.values():
             pod.kill()
-        ends = [shim.ended for pod in self._pods.values() for shim in [*pod.shims.values(), *pod.extra]]
-        if ends:
-            await asyncio.wait(ends, timeout=5)
+        await end_all(5)  # those of pods whose object is gone, too
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)

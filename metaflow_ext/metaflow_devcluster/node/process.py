@@ -40,6 +40,18 @@ class End:
     failure: str = ""
 
 
+_running: set[Shim] = set()  # of this process; each leaves when it has ended
+
+
+async def end_all(seconds: float) -> None:
+    """Kill what still runs, containers and commands beside them, and wait up to `seconds` until it has ended."""
+    shims = list(_running)
+    for shim in shims:
+        shim.kill()
+    if shims:
+        await asyncio.wait([shim.ended for shim in shims], timeout=seconds)
+
+
 class Shim:
     """A running shim; `started` gives the pid of the container's main process, `ended` how that ended."""
 
@@ -63,6 +75,7 @@ class Shim:
         self._stdin, self._stdout = self._process.stdin.fileno(), self._process.stdout.fileno()
         self._pending = b""
         os.set_blocking(self._stdout, False)
+        _running.add(self)
         loop.add_reader(self._stdout, self._read)
         body = json.dumps(asdict(launch)).encode()
         self._send(b"%08d" % len(body) + body)
@@ -118,6 +131,7 @@ class Shim:
         """The shim ends at once after its last report, so this does not wait."""
         asyncio.get_running_loop().remove_reader(self._stdout)
         self._process.wait()
+        _running.discard(self)
         if not self.started.done():
             self.started.set_result(0)
         self.ended.set_result(end)

@@ -28,7 +28,7 @@ def test_a_job_lives_as_long_as_it_is_asked_to(seconds: int | None) -> None:
 def test_disruptions_are_looked_at_before_exit_codes_and_the_container_is_named() -> None:
     disruption, code = job(make_spec(container=make_container(name="fit")))["spec"]["podFailurePolicy"]["rules"]
     assert disruption == {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
-    assert code == {"action": "FailJob", "onExitCodes": {"containerName": "fit", "operator": "NotIn", "values": [0]}}
+    assert code == {"action": "FailJob", "onExitCodes": {"containerName": "fit", "operator": "NotIn", "values": [0, 137, 143]}}
 
 
 def test_a_failed_pod_is_not_replaced_and_the_time_limit_is_the_pods() -> None:

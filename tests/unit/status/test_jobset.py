@@ -368,3 +368,13 @@ def test_a_queued_gang_says_what_kueue_says() -> None:
 def test_counts_are_of_pods_by_phase() -> None:
     status = jobset_status(observe(make_jobset(), [make_pod("control"), make_pod("worker", 0, "Pending")]))
     assert dict(status.counts) == {"Running": 1, "Pending": 1}
+
+
+def test_ranks_that_a_suspension_told_to_end_are_no_success() -> None:
+    """They end with 0, since they take the signal for a reason to save and go."""
+    running, stopping = make_gang_pods(), make_gang_pods(deleting_at=5)
+    ended = make_gang_pods("Succeeded", exit_code=0, deleting_at=5, finished_at=6)
+    watched = [record(*states) for states in zip(running, stopping, ended, strict=True)]
+    for is_suspended in (True, False):
+        status = jobset_status(observe(make_jobset(suspend=is_suspended), watched), before(Phase.RUNNING))
+        assert status.phase is not Phase.SUCCEEDED

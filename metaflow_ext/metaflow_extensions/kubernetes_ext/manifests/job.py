@@ -43,9 +43,10 @@ def job_spec(spec: LaunchSpec, group: Group, *, is_indexed: bool) -> Manifest:
 def _failure_rules(container: ContainerSpec) -> list[dict[str, Any]]:
     """FailJob puts the pod's name and its exit code into the Job's condition and an Event, which outlive the pod.
 
-    The index of the rule that matched tells a disruption (0) from an error of the program (1).
+    The index of the rule that matched tells a disruption (0) from an error of the program (1). 137 and 143 are also how pods
+    end that a suspension (Kueue's preemption) deletes, and the rule would fail the Job for those: docs/decisions/012.
     """
     return [
         {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-        {"action": "FailJob", "onExitCodes": {"containerName": container.name, "operator": "NotIn", "values": [0]}},
+        {"action": "FailJob", "onExitCodes": {"containerName": container.name, "operator": "NotIn", "values": [0, 137, 143]}},
     ]

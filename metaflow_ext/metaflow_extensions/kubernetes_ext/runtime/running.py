@@ -16,7 +16,7 @@ from ..cluster.protocol import PODS as POD_RESOURCE
 from ..cluster.protocol import ClusterClient, WatchEvent
 from ..cluster.retry import retrying
 from ..errors import ClusterError, Forbidden, NotFound, Unavailable
-from ..status.model import Observation, WorkloadStatus
+from ..status.model import Observation, Phase, WorkloadStatus
 from .clock import Clock, RealClock
 from .closer_look import CloserLook
 from .feeds import Degraded, Ended, Feeds, Message, Selection, Trouble
@@ -166,10 +166,11 @@ class RunningJobSet:
     def settle(self, seconds: float = SETTLE_SECONDS) -> WorkloadStatus:
         """After the end: hear what the other watches still bring while the cause of the failure is vague, then read Events.
 
-        The Job's word that it failed can come before the pod's own end. The phase stays; only the cause becomes more precise.
+        The workload's or a Job's word that it has ended can come before the pods' own. The phase stays; only the cause and the
+        ranks become more precise.
         """
         give_up_at = self._clock.monotonic() + seconds
-        while self._has_vague_failure and self._clock.monotonic() < give_up_at:
+        while (self._has_vague_failure or self._has_unended_success) and self._clock.monotonic() < give_up_at:
             self._clock.wait(self._feeds.inbox.filled, 0.25)
             for source, message in self._feeds.inbox.drain():
                 self._hear(source, message)
@@ -182,6 +183,10 @@ class RunningJobSet:
     @property
     def _has_vague_failure(self) -> bool:
         return self._status.failure is not None and self._status.failure.is_vague
+
+    @property
+    def _has_unended_success(self) -> bool:
+        return self._status.phase is Phase.SUCCEEDED and any(rank.phase == "Running" for rank in self._status.ranks)
 
     def _refine(self) -> None:
         self._observation = self._picture.observation(self._clock.now())

@@ -139,7 +139,9 @@ class Failure:
     @property
     def is_vague(self) -> bool:
         """Evidence that comes a moment later (a pod's last state, an Event) may still say who it was, or why."""
-        return self.rank is None or self.category is Category.UNKNOWN or self.reason == "DisruptionTarget"
+        if self.rank is None or self.category is Category.UNKNOWN or self.reason == "DisruptionTarget":
+            return True
+        return self.exit_code is not None and not self.reason  # a Job's word, which came before the pod's own end
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from .describe import ranks_of
 from .diagnosis import Case, diagnose, first_incident, of_incident
+from .ends import is_own_end
 from .incidents import Harm
 from .job_evidence import jobs_of
 from .layout import Layout
@@ -42,7 +43,9 @@ def view_of(observation: Observation, layout: Layout, attempt: int, restarts: in
 
 
 def have_all_succeeded(view: View) -> bool:
-    return 0 < view.layout.size == len(view.ranks) and all(rank.phase == "Succeeded" for rank in view.ranks)
+    """By themselves: ranks that end with 0 because a suspension or a deletion told them to are no success."""
+    has_all = 0 < view.layout.size == len(view.ranks) and all(rank.phase == "Succeeded" for rank in view.ranks)
+    return has_all and all(is_own_end(record) for record in view.case.chosen.values())
 
 
 def succeeded(view: View, condition: Condition | None = None) -> WorkloadStatus:
