@@ -115,8 +115,8 @@ def is_done(runner: Runner, attempt: str, flow: str = "GangFlow") -> bool:
     return any("-worker-" not in path.parent.name for path in found)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM to the step process"])
-def test_an_interrupted_run_leaves_nothing(runner: Runner, number: signal.Signals) -> None:
+@pytest.mark.parametrize("way", ["Ctrl-C", "SIGTERM to the run", "SIGHUP to the run", "SIGTERM to the step process"])
+def test_an_interrupted_run_leaves_nothing(runner: Runner, way: str) -> None:
     process = subprocess.Popen(
         runner.command("gang_flow.py", "run", "--with", KUBERNETES, "--size", "2", "--seconds", "120"),
         cwd=runner.home, env=runner.environment, stdin=subprocess.DEVNULL,
@@ -129,10 +129,12 @@ def test_an_interrupted_run_leaves_nothing(runner: Runner, number: signal.Signal
         for line in process.stdout:
             lines.append(line)
             if "hello from rank 0" in line:
-                if number == signal.SIGINT:
-                    os.killpg(process.pid, number)
+                if way == "Ctrl-C":
+                    os.killpg(process.pid, signal.SIGINT)
+                elif way == "SIGTERM to the step process":
+                    os.kill(step_process(process.pid), signal.SIGTERM)
                 else:
-                    os.kill(step_process(process.pid), number)
+                    process.send_signal(signal.SIGTERM if "TERM" in way else signal.SIGHUP)
     assert process.returncode != 0
     assert eventually(lambda: left_over(runner) == ""), "".join(lines)
     assert any("deleting JobSet" in line for line in lines), "".join(lines)

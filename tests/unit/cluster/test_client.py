@@ -278,7 +278,9 @@ def test_close_ends_a_request_without_an_answer(server: Server, connect: Connect
             r"JobSet is not installed on this cluster: the server does not know jobsets.jobset.x-k8s.io/v1alpha2",
             id="no JobSet",
         ),
-        pytest.param(refusal(404, "NotFound", 'namespaces "ns" not found'), NotFound, 'namespaces "ns"', id="no namespace"),
+        pytest.param(
+            refusal(404, "NotFound", 'namespaces "ns" not found'), NotFound, "There is no namespace ns", id="no namespace"
+        ),
         pytest.param(refusal(409, "AlreadyExists", "exists"), Conflict, "JobSet g in namespace ns: exists", id="exists"),
         pytest.param(
             refusal(403, "Forbidden", 'User "u" cannot create resource "jobsets"'),

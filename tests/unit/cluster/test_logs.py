@@ -199,3 +199,11 @@ def test_any_log_over_any_breaks_comes_once_and_whole(steps: list[tuple[float, s
     clock = FakeClock()
     followed = follow(Kubelet(log, breaks).open_at, sleep=lambda seconds: None, monotonic=clock.monotonic, backoff=Backoff())
     assert texts(list(followed)) == [text for _, text in log]
+
+
+def test_what_the_kubelet_writes_in_place_of_a_log_is_no_output() -> None:
+    def lines() -> Generator[bytes, None, None]:
+        yield b"2026-01-02T03:04:05Z unable to retrieve container logs for my own reasons\n"
+        yield b"unable to retriece container logs for containerd://abc"
+
+    assert list(once(lines(), "")) == [("2026-01-02T03:04:05Z", "unable to retrieve container logs for my own reasons")]

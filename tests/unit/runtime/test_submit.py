@@ -9,7 +9,7 @@ import pytest
 
 from metaflow_extensions.kubernetes_ext.backends.base import Manifest
 from metaflow_extensions.kubernetes_ext.errors import ClusterError, Conflict, Forbidden, NotFound, Rejected, Unavailable
-from metaflow_extensions.kubernetes_ext.runtime.submit import is_ours, stamped, submit
+from metaflow_extensions.kubernetes_ext.runtime.submit import is_ours, stamped, submit, withdraw
 from metaflow_extensions.kubernetes_ext.spec import labels
 from tests.fakes import FakeClock, FakeCluster
 from tests.unit.runtime.workloads import BACKEND, JOBSETS, NAME, manifest
@@ -170,3 +170,20 @@ def test_an_unknown_field_is_final_where_nobody_can_take_it_out() -> None:
     cluster.fail("create", "jobsets", unknown("spec.x"))
     with pytest.raises(Rejected, match="unknown field"):
         send(cluster)
+
+
+def test_what_an_interrupted_submission_created_is_taken_back() -> None:
+    cluster = FakeCluster()
+    posted = stamped(manifest())
+    cluster.create(JOBSETS, "default", posted)
+    withdraw(cluster, BACKEND, posted, namespace="default")
+    assert cluster.names(JOBSETS) == []
+    withdraw(cluster, BACKEND, posted, namespace="default")
+
+
+def test_somebody_else_s_object_of_that_name_is_left_alone() -> None:
+    cluster = FakeCluster()
+    theirs = stamped({**manifest(), "metadata": {"name": NAME}})
+    cluster.create(JOBSETS, "default", theirs)
+    withdraw(cluster, BACKEND, stamped(manifest()), namespace="default")
+    assert cluster.names(JOBSETS) == [NAME]

@@ -23,7 +23,7 @@ from ..errors import KubernetesExtError, TaskFailed
 from ..runtime.clock import RealClock
 from ..runtime.monitor import Monitor
 from ..runtime.running import RunningJobSet
-from ..runtime.submit import submit
+from ..runtime.submit import submit, withdraw
 from ..spec.names import TaskIds, workload_name
 from ..status.diagnosis import of_waiting
 from ..status.model import Phase, WorkloadStatus
@@ -137,22 +137,37 @@ class _Launch:
         """Raises TaskFailed when the workload failed; whatever happens, only a workload that succeeded stays behind."""
         client = KubernetesClient()
         try:
-            posted = build(None)
-            namespace = posted["metadata"]["namespace"]
-            created = submit(
-                client,
-                self._backend,
-                posted,
-                namespace=namespace,
-                clock=self._clock,
-                rename=lambda taken: build(workload_name(self._task.flow, self._task.step, (uuid.uuid4().hex,))),
-                without=self._backend.without_fields,
-                on_trouble=lambda error: reporter.line(f"The API server takes no requests: {error}") if error else None,
-            )
+            created = self._submit(client, build, reporter)
+            namespace = created["metadata"]["namespace"]
             running = RunningJobSet(client, self._backend, created, namespace=namespace, clock=self._clock, tell=reporter.line)
             self._follow(client, running, reporter)
         finally:
             client.close()
+
+    def _submit(self, client: ClusterClient, build: Callable[[str | None], Manifest], reporter: TaskReporter) -> Manifest:
+        """The created object. An interruption may come between its creation and the answer: then it is taken back."""
+        posted = [build(None)]
+        namespace = posted[0]["metadata"]["namespace"]
+
+        def rename(taken: Manifest) -> Manifest:
+            posted.append(build(workload_name(self._task.flow, self._task.step, (uuid.uuid4().hex,))))
+            return posted[-1]
+
+        try:
+            return submit(
+                client,
+                self._backend,
+                posted[0],
+                namespace=namespace,
+                clock=self._clock,
+                rename=rename,
+                without=self._backend.without_fields,
+                on_trouble=lambda error: reporter.line(f"The API server takes no requests: {error}") if error else None,
+            )
+        except Interrupted:
+            for manifest in posted:
+                withdraw(client, self._backend, manifest, namespace=namespace)
+            raise
 
     def _follow(self, client: ClusterClient, running: RunningJobSet, reporter: TaskReporter) -> None:
         which = parse_logs(self._options.get("logs") or self._settings.logs)

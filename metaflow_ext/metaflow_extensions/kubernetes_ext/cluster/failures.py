@@ -105,6 +105,8 @@ def _meaning(
                 + (f"Have it installed ({hint})" if hint else "Have it installed")
                 + f", or choose another cluster (now {source})."
             )
+        if message.startswith(f'namespaces "{request.namespace}"'):
+            return NotFound, f"There is no namespace {request.namespace} on this cluster (now {source}). Is it the right one?"
         return NotFound, f"There is no {thing}{there}: {message}"
     if status == 409:
         return Conflict, f"{thing}{there}: {message}"

@@ -34,7 +34,7 @@ def parse(raw: bytes) -> Line:
 def once(raw: Generator[bytes, None, None], since: str) -> Generator[Line, None, None]:
     """The lines younger than `since`."""
     with contextlib.closing(raw):
-        yield from (line for line in map(parse, raw) if _is_younger(line, since))
+        yield from (line for line in map(parse, raw) if _is_younger(line, since) and not is_of_kubelet(line))
 
 
 class Seen:
@@ -91,6 +91,8 @@ def follow(
                         rest = raw  # the end of the log, or a cut: then the next stream brings the whole line
                         break
                     line = parse(raw)
+                    if is_of_kubelet(line):
+                        continue
                     if repeated[line]:
                         repeated[line] -= 1
                         continue
@@ -118,7 +120,12 @@ def follow(
 
 def is_not_started(error: ClusterError) -> bool:
     """The kubelet has no container to read from yet: 400 `container "x" in pod "y" is waiting to start: ...`."""
-    return error.status == 400 and "waiting to start" in str(error)
+    return error.status == 400 and ("waiting to start" in str(error) or "is not available" in str(error))
+
+
+def is_of_kubelet(line: Line) -> bool:
+    """What the kubelet writes in place of a log it can't read any more; its spelling is "retriece"."""
+    return not line[0] and re.match(r"unable to retrie\w+ container logs for ", line[1]) is not None
 
 
 def _is_younger(line: Line, since: str) -> bool:

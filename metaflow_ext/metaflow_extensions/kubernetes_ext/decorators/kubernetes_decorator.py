@@ -73,9 +73,11 @@ class KubernetesDecorator(CoreKubernetesDecorator):
     def runtime_init(self, flow: Any, graph: Any, package: Any, run_id: str) -> None:
         super().runtime_init(flow, graph, package, run_id)
         if not KubernetesDecorator._is_checked:
+            from . import run_signals
             from .preflight import check_cluster, check_steps
 
             KubernetesDecorator._is_checked = True
+            run_signals.install()
             check_steps(flow.name, graph)
             check_cluster(graph)
 

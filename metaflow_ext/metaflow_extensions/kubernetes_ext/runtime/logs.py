@@ -7,7 +7,7 @@ One thread per followed rank, each blocked in a read: cheap for the ranks a pers
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
 from ..cluster.protocol import ClusterClient, Stream
@@ -50,6 +50,7 @@ class LogStreams:
         self._streams: dict[str, Stream[tuple[str, str]]] = {}
         self._ended: dict[str, threading.Event] = {}
         self._kept: dict[str, deque[str]] = {}
+        self._shown: Counter[str] = Counter()  # lines, by pod uid
 
     def follow(self, rank: RankStatus, container: str = "") -> None:
         """Show the rank's lines from its first on; a pod that is followed already is left alone."""
@@ -72,11 +73,10 @@ class LogStreams:
         return tuple(self._kept.get(pod_uid, ()))
 
     def close(self, wait: float = 5.0) -> None:
-        """Wait for the logs of ended pods to be complete, then end all streams."""
-        give_up_at = self._clock.monotonic() + wait
+        """Wait for the logs of ended pods as long as lines come, and `wait` seconds more, then end all streams."""
         for pod_uid, thread in self._threads.items():
             if self._ended[pod_uid].is_set():
-                thread.join(max(0.0, give_up_at - self._clock.monotonic()))
+                self._await_rest(pod_uid, thread, wait)
         self._closed.set()
         with self._lock:
             streams = list(self._streams.values())
@@ -86,6 +86,14 @@ class LogStreams:
             stream.close()
         for thread in self._threads.values():
             thread.join(1.0)
+
+    def _await_rest(self, pod_uid: str, thread: threading.Thread, wait: float) -> None:
+        told = -1
+        while thread.is_alive() and self._shown[pod_uid] > told:
+            told = self._shown[pod_uid]
+            thread.join(wait)
+        if thread.is_alive():
+            self._tell(f"The end of the output of {thread.name.removeprefix('logs-')} does not come, so it isn't shown here.")
 
     def _start(self, rank: RankStatus, container: str, target: Callable[[RankStatus, str], None]) -> None:
         if not rank.pod or rank.pod_uid in self._threads or self._closed.is_set():
@@ -108,6 +116,7 @@ class LogStreams:
                 for stamp, line in stream:
                     since = stamp or since
                     self._kept[rank.pod_uid].append(line)
+                    self._shown[rank.pod_uid] += 1
                     self._reporter.log(rank.role, rank.rank, stamp, line)
                 if is_last or (ended.is_set() and not since):
                     return

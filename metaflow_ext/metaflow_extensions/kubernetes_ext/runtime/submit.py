@@ -64,6 +64,18 @@ def submit(
     )
 
 
+def withdraw(client: ClusterClient, kind: Backend | Resource, manifest: Mapping[str, Any], *, namespace: str) -> None:
+    """Delete what an interrupted `submit` of `manifest` may have created; never somebody else's object. Raises ClusterError."""
+    resource = kind if isinstance(kind, Resource) else resource_of(kind)
+    name = str(manifest["metadata"]["name"])
+    try:
+        found = client.get(resource, namespace, name)
+    except NotFound:
+        return
+    if is_ours(found, manifest):
+        client.delete(resource, namespace, name, propagation="Background", uid=str(found["metadata"].get("uid") or ""))
+
+
 class _Passing(Exception):
     """A conflict that time heals. Its argument is the ClusterError to raise if it does not in time."""
 
