@@ -12,9 +12,9 @@ import subprocess, sys, time
 from metaflow_extensions.kubernetes_ext.decorators import run_signals
 child = subprocess.Popen([sys.executable, "-S", "-c", "import time; print('up', flush=True); time.sleep(60)"], stdout=subprocess.PIPE)
 child.stdout.readline()
-run_signals.install()
-print("ready", flush=True)
 try:
+    run_signals.install()
+    print("ready", flush=True)
     time.sleep(60)
 except KeyboardInterrupt as interrupted:
     print(interrupted, child.wait(10), flush=True)
