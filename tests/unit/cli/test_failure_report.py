@@ -48,3 +48,10 @@ def test_a_large_gang_stays_short() -> None:
 
 def test_without_a_failure_the_phase_is_said() -> None:
     assert failure_report.lines(WorkloadStatus(phase=Phase.GONE, size=1)) == ["The workload ended as Gone."]
+
+
+def test_the_cause_is_no_victim_of_itself() -> None:
+    """A pod that was deleted from outside ends as all do that are told to stop."""
+    rank = RankStatus(role="worker", rank=1, phase="Deleted", exit_code=143, reason="Error", is_collateral=True)
+    lines = failure_report.lines(failed(2, RankStatus(role="control", rank=0, phase="Running"), rank, rank=1))
+    assert "|   rank 1 (worker): deleted (Error, exit code 143)" in lines

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..status.model import RankStatus, WorkloadStatus
 
 MAX_LAST_LINES = 10
@@ -19,14 +21,15 @@ def lines(status: WorkloadStatus) -> list[str]:
         found.append("Its last lines:")
         found += [f"{MARGIN}{line}" for line in failure.last_lines[-MAX_LAST_LINES:]]
     if status.size > 1:
-        found += ranks(status.ranks)
+        found += ranks(status.ranks, failure.rank)
     if failure.resolution:
         found.append(failure.resolution)
     return found
 
 
-def ranks(found: tuple[RankStatus, ...]) -> list[str]:
+def ranks(found: tuple[RankStatus, ...], culprit: int | None) -> list[str]:
     """One line a rank, those that failed by themselves first; the rest is counted."""
+    found = tuple(replace(rank, is_collateral=False) if rank.rank == culprit else rank for rank in found)
     ordered = sorted(found, key=lambda rank: (rank.is_collateral or rank.phase == "Succeeded", rank.rank))
     shown = [f"{MARGIN}rank {rank.rank} ({rank.role}): {outcome(rank)}" for rank in ordered[:MAX_RANKS]]
     if len(ordered) > MAX_RANKS:
