@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from metaflow import current
@@ -209,11 +210,11 @@ class _Launch:
 
 
 def _end_of(running: RunningJobSet, monitor: Monitor) -> WorkloadStatus:
-    """The terminal status; a workload that waits for what can't come is given up."""
+    """The terminal status; a workload that waits for what can't come is given up, and ends here as failed."""
     for status in running.changes():
         monitor.show(status)
         if status.waiting is not None and status.waiting.is_hopeless:
-            raise TaskFailed(of_waiting(status.waiting))
+            return replace(status, phase=Phase.FAILED, failure=of_waiting(status.waiting, running.observation.at))
     return monitor.finish()
 
 
