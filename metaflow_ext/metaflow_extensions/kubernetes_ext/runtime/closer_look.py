@@ -8,6 +8,7 @@ from typing import Any
 
 from ..cluster.protocol import EVENTS, ClusterClient, Resource
 from ..errors import ClusterError, Forbidden
+from ..spec import labels
 from ..status.model import Observation, Phase, WorkloadStatus
 from .picture import Picture, uid_of
 
@@ -15,8 +16,6 @@ from .picture import Picture, uid_of
 # from the objects themselves comes by the watches at once.
 SCHEDULE = (5.0, 30.0, 150.0, 600.0)
 _MOST_PODS = 2
-_QUEUE_NAME = "kueue.x-k8s.io/queue-name"
-_JOB_UID = "kueue.x-k8s.io/job-uid"
 _KUEUE_VERSIONS = ("v1beta2", "v1beta1")
 
 
@@ -52,9 +51,9 @@ class CloserLook:
             listed = self._list(EVENTS, field_selector=f"involvedObject.uid={uid}")
             picture.add_events(listed)
         workload = observation.workload or {}
-        if ((workload.get("metadata") or {}).get("labels") or {}).get(_QUEUE_NAME):
+        if ((workload.get("metadata") or {}).get("labels") or {}).get(labels.KUEUE_QUEUE):
             resource = self._kueue()
-            found = self._list(resource, label_selector=f"{_JOB_UID}={uid_of(workload)}") if resource else []
+            found = self._list(resource, label_selector=f"{labels.KUEUE_JOB_UID}={uid_of(workload)}") if resource else []
             picture.admission = found[-1] if found else picture.admission
 
     def _list(self, resource: Resource, **selectors: str) -> list[Mapping[str, Any]]:

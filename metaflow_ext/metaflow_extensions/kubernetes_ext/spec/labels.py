@@ -10,7 +10,6 @@ RUN_ID = f"{PREFIX}run-id"
 STEP = f"{PREFIX}step"
 TASK_ID = f"{PREFIX}task-id"
 ATTEMPT = f"{PREFIX}attempt"
-RESTART = f"{PREFIX}restart"
 USER = f"{PREFIX}user"
 
 # Annotations.
@@ -29,6 +28,9 @@ KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 KUEUE_PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
 KUEUE_MAX_EXECUTION_SECONDS = "kueue.x-k8s.io/max-exec-time-seconds"
 TOP_OBJECT_ONLY = frozenset({KUEUE_QUEUE, KUEUE_PRIORITY_CLASS, KUEUE_MAX_EXECUTION_SECONDS})
+
+# Set by Kueue on its Workload: whose it is.
+KUEUE_JOB_UID = "kueue.x-k8s.io/job-uid"
 
 # Set by the JobSet controller on Jobs and pods.
 JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"

@@ -12,7 +12,7 @@ from .ends import SIGKILL, SIGTERM, End, disruption
 from .model import Category, KubernetesObject
 from .reading import Condition, integer, is_terminating, mappings, text
 
-_AGAIN = "Nothing is wrong with the code: run it again, or let restarts after disruptions do so."
+RUN_AGAIN = "Nothing is wrong with the code: run it again, or let restarts after disruptions do so."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,13 +86,13 @@ def _pod_reason(pod: KubernetesObject, end: End, reason: str) -> Cause:
 
 
 _POD_REASONS = {
-    "Evicted": (Category.EVICTED, "was evicted by its node", _AGAIN),
-    "Preempting": (Category.PREEMPTED, "had to make room for a pod of higher priority", _AGAIN),
-    "Preempted": (Category.PREEMPTED, "had to make room for a pod of higher priority", _AGAIN),
-    "NodeShutdown": (Category.EVICTED, "ended because its node was shut down", _AGAIN),
-    "Shutdown": (Category.EVICTED, "ended because its node was shut down", _AGAIN),
-    "Terminated": (Category.EVICTED, "ended because its node was shut down", _AGAIN),
-    "NodeLost": (Category.NODE_LOST, "was lost with its node", _AGAIN),
+    "Evicted": (Category.EVICTED, "was evicted by its node", RUN_AGAIN),
+    "Preempting": (Category.PREEMPTED, "had to make room for a pod of higher priority", RUN_AGAIN),
+    "Preempted": (Category.PREEMPTED, "had to make room for a pod of higher priority", RUN_AGAIN),
+    "NodeShutdown": (Category.EVICTED, "ended because its node was shut down", RUN_AGAIN),
+    "Shutdown": (Category.EVICTED, "ended because its node was shut down", RUN_AGAIN),
+    "Terminated": (Category.EVICTED, "ended because its node was shut down", RUN_AGAIN),
+    "NodeLost": (Category.NODE_LOST, "was lost with its node", RUN_AGAIN),
 } | {
     reason: (Category.UNSCHEDULABLE, f"was refused by its node ({reason})", "The node had no room left for it: run it again.")
     for reason in ("OutOfcpu", "OutOfmemory", "OutOfpods", "NodeAffinity", "UnexpectedAdmissionError")
@@ -107,7 +107,7 @@ def _disrupted(pod: KubernetesObject, end: End, disrupted: Condition) -> Cause:
         category, words = Category.EVICTED, "was evicted from its node, which was tainted"
     silent = is_terminating(pod) and end.exit_code is None
     detail = f": {disrupted.message}" if disrupted.message and not silent else ""
-    return Cause(category=category, what=words + detail, resolution=_AGAIN, reason=disrupted.reason or "DisruptionTarget")
+    return Cause(category=category, what=words + detail, resolution=RUN_AGAIN, reason=disrupted.reason or "DisruptionTarget")
 
 
 _DISRUPTIONS = {
@@ -148,7 +148,7 @@ def _by_reason(end: End) -> _Words | None:
             "Check the command and the image of {step}.",
         )
     if end.reason == "ContainerStatusUnknown":
-        return Category.NODE_LOST, f"was lost by its node (ContainerStatusUnknown{_code(end)})", _AGAIN
+        return Category.NODE_LOST, f"was lost by its node (ContainerStatusUnknown{_code(end)})", RUN_AGAIN
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..spec import labels
+from ..spec.launch import CONTROL
 from .layout import TASK
 from .model import KubernetesObject, RankStatus
 from .reading import text
@@ -20,7 +21,7 @@ def who(rank: RankStatus, size: int) -> str:
 
 def title(rank: RankStatus, size: int) -> str:
     """ "Worker 1", "Control", "The task"."""
-    if rank.role == "control" and rank.index == 0:
+    if rank.role == CONTROL and rank.index == 0:
         return "Control"
     if rank.role == TASK and size == 1:
         return "The task"

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..spec import labels
-from .causes import Cause, cause_of, cause_of_exit, deleted_by_hand, log_tail
+from ..spec.launch import CONTROL
+from .causes import RUN_AGAIN, Cause, cause_of, cause_of_exit, deleted_by_hand, log_tail
 from .describe import sentence, who
 from .ends import SIGTERM, End, end_of
 from .incidents import Harm, Incident, incidents
@@ -151,7 +152,7 @@ def _cause_of_named(named: PodFailure, record: PodRecord | None) -> Cause:
         return Cause(
             category=Category.EVICTED,
             what="was disrupted by the cluster: evicted, preempted, or lost with its node",
-            resolution="Nothing is wrong with the code: run it again, or let restarts after disruptions do so.",
+            resolution=RUN_AGAIN,
             reason=named.condition,
         )
     return cause_of_exit(End(exit_code=named.exit_code, container=named.container))
@@ -189,7 +190,7 @@ def _of_jobs(case: Case, terminal: Condition | None) -> Failure:
 
 
 def _job_words(role: str) -> str:
-    return {"": "The workload", "control": "Control", TASK: "The task"}.get(role, f"A rank of {role}")
+    return {"": "The workload", CONTROL: "Control", TASK: "The task"}.get(role, f"A rank of {role}")
 
 
 def _has_condition(workload: KubernetesObject | None, kind: str) -> bool:

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ..spec import labels
+from ..spec.launch import CONTROL
 from .model import KubernetesObject
 from .reading import integer, label, mapping, mappings, name, text
 
-CONTROL = "control"
 TASK = "task"  # the role in a plain Job
 
 
