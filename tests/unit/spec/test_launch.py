@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from metaflow_extensions.kubernetes_ext.errors import InvalidSpec
-from metaflow_extensions.kubernetes_ext.spec.command import bash, quoted
+from metaflow_extensions.kubernetes_ext.spec.command import bash
 from metaflow_extensions.kubernetes_ext.spec.environment import EnvVar
 from tests.builders import make_container, make_gang, make_group, make_spec
 
@@ -98,5 +98,5 @@ def test_a_gang_of_one_has_no_workers() -> None:
     assert [(group.name, group.replicas) for group in make_gang(1)] == [("control", 1)]
 
 
-def test_quoted_words_stay_words() -> None:
-    assert bash(quoted(["echo", "it's $HOME\n", ""])) == ("bash", "-c", "echo 'it'\"'\"'s $HOME\n' ''")
+def test_a_script_is_one_word_of_bash() -> None:
+    assert bash("echo 'it' $HOME\n") == ("bash", "-c", "echo 'it' $HOME\n")

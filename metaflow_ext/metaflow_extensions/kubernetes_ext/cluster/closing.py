@@ -29,10 +29,6 @@ class Closing:
         if parent is not None:
             parent._add(self)
 
-    @property
-    def is_closed(self) -> bool:
-        return self._closed.is_set()
-
     def check(self) -> None:
         if self._closed.is_set():
             raise Closed

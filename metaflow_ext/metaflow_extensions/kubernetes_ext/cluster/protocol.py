@@ -28,7 +28,6 @@ class Resource:
 
 PODS = Resource("", "v1", "pods", "Pod")
 EVENTS = Resource("", "v1", "events", "Event")
-SERVICES = Resource("", "v1", "services", "Service")
 JOBS = Resource("batch", "v1", "jobs", "Job")
 
 

@@ -100,16 +100,3 @@ class Monitor:
                 containers = (record.object.get("spec") or {}).get("containers") or [{}]
                 return str(containers[0].get("name") or "")
         return ""
-
-
-def follow(
-    client: ClusterClient,
-    running: RunningJobSet,
-    reporter: Reporter,
-    *,
-    clock: Clock,
-    which: str | Iterable[int] = "all",
-    timeline: Timeline | None = None,
-) -> WorkloadStatus:
-    """Follow `running` to its end; see `Monitor`."""
-    return Monitor(client, running, reporter, clock=clock, which=which, timeline=timeline).follow()

@@ -1,14 +1,6 @@
-"""Shell commands whose every user value is data: quoted once, here."""
+"""The form in which a container runs a script."""
 
 from __future__ import annotations
-
-import shlex
-from collections.abc import Sequence
-
-
-def quoted(words: Sequence[str]) -> str:
-    """The words as one POSIX shell command that runs exactly them."""
-    return shlex.join(words)
 
 
 def bash(script: str) -> tuple[str, ...]:
