@@ -1,4 +1,4 @@
-"""The layers of docs/architecture.md, held by import-linter's contracts in pyproject.toml."""
+"""The layers of CONTRIBUTING.md, held by import-linter's contracts in pyproject.toml."""
 
 from __future__ import annotations
 
