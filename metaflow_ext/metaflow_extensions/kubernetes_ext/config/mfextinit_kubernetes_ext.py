@@ -7,3 +7,6 @@ KUBERNETES_LOGS = from_conf("KUBERNETES_LOGS", "control")
 
 # Seconds between SIGTERM and SIGKILL when a pod is stopped.
 KUBERNETES_GRACE_PERIOD_SECONDS = from_conf("KUBERNETES_GRACE_PERIOD_SECONDS", 30)
+
+# Seconds that a finished workload stays. Core's own setting, which Metaflow 2.19.0 doesn't have yet.
+KUBERNETES_JOB_TTL_SECONDS_AFTER_FINISHED = from_conf("KUBERNETES_JOB_TTL_SECONDS_AFTER_FINISHED", 7 * 24 * 60 * 60)

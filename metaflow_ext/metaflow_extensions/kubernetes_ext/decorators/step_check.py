@@ -110,7 +110,7 @@ def whole_number(value: Any, what: str, least: int, most: int = 2**31) -> int:
 
 def _check_choices(attributes: dict[str, Any]) -> None:
     for name, choices in (("qos", QOS_CLASSES), ("gpu_vendor", GPU_VENDORS)):
-        value = attributes[name]
+        value = attributes.get(name)  # older Metaflow has fewer
         if value is not None and str(value).lower() not in choices:
             raise InvalidSpec("{} is one of {}, not {!r}.".format(name, ", ".join(choices), value))
     logs = attributes["logs"]
@@ -138,11 +138,11 @@ def _check_structures(attributes: dict[str, Any]) -> None:
         "security_context",
         "node_selector",
     ):
-        value = attributes[name]
+        value = attributes.get(name)  # older Metaflow has fewer
         if value is not None and not isinstance(value, dict):
             raise InvalidSpec(f"{name} is a dictionary, not {json.dumps(value, default=str)}.")
     for name in ("tolerations", "image_pull_secrets"):
-        value = attributes[name]
+        value = attributes.get(name)  # older Metaflow has fewer
         if value is not None and not isinstance(value, (list, tuple)):
             raise InvalidSpec(f"{name} is a list, not {json.dumps(value, default=str)}.")
     is_true(attributes["use_tmpfs"])
