@@ -62,12 +62,16 @@ class Tests:
             self.failed.append(name)
         return done.returncode == 0
 
-    def pytest(self, name: str, *arguments: str) -> bool:
+    def lost(self, name: str) -> bool:
+        self.failed.append(name)
+        return False
+
+    def pytest(self, name: str, *arguments: str, inside: tuple[str, ...] = ()) -> bool:
         print(name, flush=True)
         report = self.place / f"junit-{name}.xml"
         report.unlink(missing_ok=True)
         # A test that hangs shows where, after five minutes.
-        command = ["python", "-m", "pytest", f"--junitxml={report}", "-o", "faulthandler_timeout=300", *arguments]
+        command = [*inside, "python", "-m", "pytest", f"--junitxml={report}", "-o", "faulthandler_timeout=300", *arguments]
         code = subprocess.run(command, cwd=ROOT, env=variables(self.place)).returncode
         if report.exists():
             self.counts.add(report)
@@ -87,7 +91,7 @@ def main() -> int:
     paths = [argument for argument in further if (ROOT / argument.split("::")[0]).exists()]
     selected = ["-k", options.k] if options.k else []
     tests = Tests(place, selection=bool(further or selected))
-    for stage in stages(tests, options.quick, paths, [*selected, *further]):
+    for stage in stages(tests, options.quick, options.real, paths, [*selected, *further]):
         if not stage() and not options.keep_going:
             break
     if tests.failed:
@@ -96,7 +100,7 @@ def main() -> int:
     return 1 if tests.failed or not (tests.counts.passed or tests.counts.skipped) else 0
 
 
-def stages(tests: Tests, quick: bool, paths: list[str], arguments: list[str]) -> list[Callable[[], bool]]:
+def stages(tests: Tests, quick: bool, real: bool, paths: list[str], arguments: list[str]) -> list[Callable[[], bool]]:
     """The stages as functions that say whether all was well."""
     if paths:
         return [lambda: tests.pytest("tests", "-v", *arguments)]
@@ -111,6 +115,12 @@ def stages(tests: Tests, quick: bool, paths: list[str], arguments: list[str]) ->
     ]
     if not quick:
         result.append(lambda: tests.pytest("flows", *flows, *arguments))
+    if real:
+        cluster = ["tests/contract", "tests/flows", "-m", "real", "-v"]
+        result.append(
+            lambda: subprocess.run(["tests/cluster/up", "--yes"], cwd=ROOT).returncode == 0 or tests.lost("real cluster")
+        )
+        result.append(lambda: tests.pytest("real", *cluster, *arguments, inside=("tests/cluster/run", "--")))
     return result
 
 
@@ -128,6 +138,9 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     result.add_argument("--quick", action="store_true", help="the checks and the unit tests, without whole flows")
+    result.add_argument(
+        "--real", action="store_true", help="also those of the real Kubernetes (as root; tests/cluster/README.md)"
+    )
     result.add_argument("--keep-going", action="store_true", help="go on after a stage that failed")
     result.add_argument("-k", metavar="EXPRESSION", help="only the tests that match, as in pytest")
     return result
