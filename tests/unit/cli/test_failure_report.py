@@ -55,3 +55,11 @@ def test_the_cause_is_no_victim_of_itself() -> None:
     rank = RankStatus(role="worker", rank=1, phase="Deleted", exit_code=143, reason="Error", is_collateral=True)
     lines = failure_report.lines(failed(2, RankStatus(role="control", rank=0, phase="Running"), rank, rank=1))
     assert "|   rank 1 (worker): deleted (Error, exit code 143)" in lines
+
+
+def test_other_ranks_that_failed_are_heard_as_far_as_there_is_room() -> None:
+    ranks = tuple(RankStatus(role="worker", rank=rank, phase="Failed") for rank in range(100))
+    lines = failure_report.lines(failed(100, *ranks[:3], rank=0, last_lines=("a",)), {1: ("x", "y"), 2: ()})
+    assert lines[-4:] == ["The last lines of rank 1:", "|   x", "|   y", "Correct it."]
+    full = failure_report.lines(failed(100, *ranks, rank=0, last_lines=("a",) * 80), dict.fromkeys(range(1, 100), ("x",) * 9))
+    assert len(full) <= 25

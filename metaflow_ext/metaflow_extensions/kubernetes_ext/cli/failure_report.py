@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..status.model import RankStatus, WorkloadStatus
 
+MAX_LINES = 25
 MAX_LAST_LINES = 10
+MAX_LINES_OF_OTHERS = 3
 MAX_RANKS = 8
 MARGIN = "|   "  # Metaflow strips blanks at a line's start
 
 
-def lines(status: WorkloadStatus) -> list[str]:
-    """Which rank failed first, where, why, its last lines, what became of the others, what to do."""
+def lines(status: WorkloadStatus, others: Mapping[int, Sequence[str]] | None = None) -> list[str]:
+    """Which rank failed first, where, why, its last lines, what became of the others, what to do.
+
+    `others` are the last lines of further ranks that failed by themselves, shown as far as there is room.
+    """
     failure = status.failure
     if failure is None:
         return [f"The workload ended as {status.phase}. {status.message}".rstrip()]
@@ -22,6 +28,10 @@ def lines(status: WorkloadStatus) -> list[str]:
         found += [f"{MARGIN}{line}" for line in failure.last_lines[-MAX_LAST_LINES:]]
     if status.size > 1:
         found += ranks(status.ranks, failure.rank)
+    for rank, last in sorted((others or {}).items()):
+        shown = [f"The last lines of rank {rank}:", *(f"{MARGIN}{line}" for line in last[-MAX_LINES_OF_OTHERS:])]
+        if last and len(found) + len(shown) < MAX_LINES:
+            found += shown
     if failure.resolution:
         found.append(failure.resolution)
     return found

@@ -20,7 +20,7 @@ from ..decorators.attributes import is_true
 from ..decorators.launch_spec import TaskRef, launch_spec
 from ..decorators.settings import Settings, read_settings
 from ..decorators.step_check import parse_logs
-from ..errors import KubernetesExtError, TaskFailed
+from ..errors import ClusterError, KubernetesExtError, TaskFailed
 from ..runtime.clock import RealClock
 from ..runtime.monitor import Monitor
 from ..runtime.running import RunningJobSet
@@ -186,16 +186,21 @@ class _Launch:
             raise
         finally:
             monitor.close()
-        self._conclude(running, status, reporter)
+        self._conclude(running, status, reporter, monitor.other_last_lines(status))
 
-    def _conclude(self, running: RunningJobSet, status: WorkloadStatus, reporter: TaskReporter) -> None:
+    def _conclude(
+        self, running: RunningJobSet, status: WorkloadStatus, reporter: TaskReporter, others: Mapping[int, Sequence[str]]
+    ) -> None:
         self._keep_records(status, reporter)
         if status.phase is Phase.SUCCEEDED:
             return
-        for line in failure_report.lines(status):
+        for line in failure_report.lines(status, others):
             reporter.line(line)
         if status.phase is not Phase.GONE:
-            running.kill()
+            try:
+                running.kill()
+            except ClusterError as error:  # says how to finish; what the run hears is why the workload failed
+                reporter.line(str(error))
         raise TaskFailed(status.failure)
 
     def _keep_records(self, status: WorkloadStatus, reporter: TaskReporter) -> None:

@@ -89,6 +89,12 @@ class Monitor:
         lines = self._logs.last_lines(culprit.pod_uid) if culprit is not None else ()
         return replace(status, failure=replace(failure, last_lines=lines or failure.last_lines))
 
+    def other_last_lines(self, status: WorkloadStatus) -> dict[int, tuple[str, ...]]:
+        """By rank, of those that failed by themselves beside the culprit, as far as they were kept."""
+        culprit = status.failure.rank if status.failure else None
+        others = [rank for rank in status.ranks if rank.pod_uid in self._captured and rank.rank != culprit]
+        return {rank.rank: self._logs.last_lines(rank.pod_uid) for rank in others}
+
     def close(self, wait: float = 5.0) -> None:
         """Waits for the logs of ended pods to be complete."""
         self._logs.close(wait)
