@@ -192,7 +192,7 @@ def created(client: ClusterClient, namespace: str) -> bool:
 
 @ON_SERVERS
 def test_a_namespace_that_is_not_there_is_told_by_name(place: Place) -> None:
-    with pytest.raises(NotFound, match='There is no namespace contract-nowhere') as caught:
+    with pytest.raises(NotFound, match="There is no namespace contract-nowhere") as caught:
         place.admin.create(JOBS, "contract-nowhere", job("one"))
     assert not is_unknown_kind(caught.value)
     assert place.admin.list(JOBS, "contract-nowhere")["items"] == []
