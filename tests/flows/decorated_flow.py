@@ -14,7 +14,7 @@ class DecoratedFlow(FlowSpec):
 
     @retry(times=1, minutes_between_retries=0)
     @timeout(minutes=5)
-    @resources(cpu=0.2, memory=5000)
+    @resources(cpu=0.2, memory=5100)
     @environment(vars={"ODD": ODD})
     @secrets(sources=[{"type": "inline", "id": "s", "options": {"env_vars": {"TOKEN_OF_TEST": "hidden"}}}])
     @card(type="blank")

@@ -85,7 +85,7 @@ def test_decorators_on_a_gang_step(runner: Runner) -> None:
         "get", "pods", "-l", "metaflow.org/flow=DecoratedFlow,metaflow.org/step=train",
         "-o", "jsonpath={.items[*].spec.containers[0].resources.requests.memory}",
     )  # fmt: skip
-    assert set(requested.split()) == {"5000M"}, "the larger of @resources and @kubernetes"
+    assert set(requested.split()) == {"5100M"}, "the larger of @resources and @kubernetes"
 
 
 def test_a_foreach_over_gangs(runner: Runner) -> None:
