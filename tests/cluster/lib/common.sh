@@ -4,13 +4,15 @@
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 REPOSITORY=$(cd "$HERE/../.." && pwd)
-NAME=metaflow-kubernetes-ext                                  # network namespace, cgroup, CNI network
-CACHE=${METAFLOW_KUBERNETES_EXT_CLUSTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/$NAME/cluster}
-STATE=${METAFLOW_KUBERNETES_EXT_CLUSTER_STATE:-/tmp/$NAME-cluster}   # one cluster per machine
+PRODUCT=metaflow-kubernetes-ext
+NUMBER=${METAFLOW_KUBERNETES_EXT_CLUSTER_NUMBER:-0}           # 0 to 9: clusters of different numbers run side by side
+NAME=$PRODUCT-$NUMBER                                         # network namespace, cgroup, CNI network
+CACHE=${METAFLOW_KUBERNETES_EXT_CLUSTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/$PRODUCT/cluster}
+STATE=${METAFLOW_KUBERNETES_EXT_CLUSTER_STATE:-/tmp/$PRODUCT-cluster-$NUMBER}
 NETNS=/run/netns/$NAME
-GATEWAY=10.244.0.1                                            # the bridge: API server, DNS and S3 as pods see them
+GATEWAY=10.24$NUMBER.0.1                                      # the bridge: API server, DNS and S3 as pods see them
 SERVICE_IP=10.96.0.1                                          # the Service "kubernetes"
-POD_NETWORK=10.244.0.0/24
+POD_NETWORK=10.24$NUMBER.0.0/24
 NAMESPACE=metaflow                                            # where the product runs its tasks
 NODE=node0
 S3_PORT=5000
