@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from environment import ROOT, SetupFailed, environment, say, variables
+from real_cluster import INSIDE, RealCluster, is_ci
 
 NO_TESTS_COLLECTED = 5  # pytest's exit code
 NOT_UNIT = ["flows", "benchmarks", "cluster"]  # under tests/; all else runs in the first stage of pytest
@@ -49,25 +50,16 @@ class Tests:
     counts: Counts = field(default_factory=Counts)
     failed: list[str] = field(default_factory=list)
 
-    def check(self, name: str, *command: str) -> bool:
+    def check(self, *command: str) -> bool:
         """A tool whose output matters only when it fails."""
-        started = time.monotonic()
-        print(f"{name:14}", end="", flush=True)
         done = subprocess.run(
             command, cwd=ROOT, env=variables(self.place), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
-        print(f"{'ok' if done.returncode == 0 else 'FAILED'}   {time.monotonic() - started:.1f} s", flush=True)
         if done.returncode:
             print(done.stdout, flush=True)
-            self.failed.append(name)
         return done.returncode == 0
 
-    def lost(self, name: str) -> bool:
-        self.failed.append(name)
-        return False
-
     def pytest(self, name: str, *arguments: str, inside: tuple[str, ...] = ()) -> bool:
-        print(name, flush=True)
         report = self.place / f"junit-{name}.xml"
         report.unlink(missing_ok=True)
         # A test that hangs shows where, after five minutes.
@@ -75,10 +67,7 @@ class Tests:
         code = subprocess.run(command, cwd=ROOT, env=variables(self.place)).returncode
         if report.exists():
             self.counts.add(report)
-        good = code == 0 or (code == NO_TESTS_COLLECTED and self.selection)
-        if not good:
-            self.failed.append(f"{name} (pytest's exit code {code})")
-        return good
+        return code == 0 or (code == NO_TESTS_COLLECTED and self.selection)
 
 
 def main() -> int:
@@ -91,36 +80,60 @@ def main() -> int:
     paths = [argument for argument in further if (ROOT / argument.split("::")[0]).exists()]
     selected = ["-k", options.k] if options.k else []
     tests = Tests(place, selection=bool(further or selected))
-    for stage in stages(tests, options.quick, options.real, paths, [*selected, *further]):
-        if not stage() and not options.keep_going:
-            break
+    started = time.monotonic()
+    cluster = RealCluster(anew=is_ci()) if is_wanted(options, paths) else None
+    try:
+        for name, stage in stages(tests, options.quick, cluster, paths, [*selected, *further]):
+            say(f"[{minutes(started)}] {name}")
+            if not stage():
+                tests.failed.append(name)
+                if not options.keep_going:
+                    break
+    finally:
+        if cluster is not None:
+            cluster.down()
+    if cluster is None and not (options.quick or paths):
+        say("The tests on the real Kubernetes were not asked for: tests/run --real (as root; tests/cluster/README.md)")
+    say(f"[{minutes(started)}] end")
     if tests.failed:
         print(f"failed: {', '.join(tests.failed)}")
     print(tests.counts, flush=True)
     return 1 if tests.failed or not (tests.counts.passed or tests.counts.skipped) else 0
 
 
-def stages(tests: Tests, quick: bool, real: bool, paths: list[str], arguments: list[str]) -> list[Callable[[], bool]]:
-    """The stages as functions that say whether all was well."""
+def is_wanted(options: argparse.Namespace, paths: list[str]) -> bool:
+    """Whether the real Kubernetes takes part: in CI always, elsewhere when asked for."""
+    return not paths and not options.quick and (options.real or is_ci())
+
+
+def minutes(started: float) -> str:
+    seconds = int(time.monotonic() - started)
+    return f"{seconds // 60:2}:{seconds % 60:02}"
+
+
+def stages(
+    tests: Tests, quick: bool, cluster: RealCluster | None, paths: list[str], arguments: list[str]
+) -> list[tuple[str, Callable[[], bool]]]:
+    """Names, and functions that say whether all was well. What fails quickly and often comes first."""
     if paths:
-        return [lambda: tests.pytest("tests", "-v", *arguments)]
+        return [("tests", lambda: tests.pytest("tests", "-v", *arguments))]
     unit = ["tests", *(f"--ignore=tests/{name}" for name in NOT_UNIT), "-m", "not real", "-q", f"-n{usable_cores()}"]
     flows = ["tests/flows", "-m", "not real", "-v", "-n2"]
-    result = [
-        lambda: tests.check("ruff format", "ruff", "format", "--check", "."),
-        lambda: tests.check("ruff check", "ruff", "check", "."),
-        lambda: tests.check("mypy", "mypy"),
-        lambda: tests.check("lint-imports", "lint-imports"),
-        lambda: tests.pytest("unit", *unit, *arguments),
+    real = ["tests/contract", "tests/flows", "-m", "real", "-v", "-n2"]
+    result: list[tuple[str, Callable[[], bool]]] = [
+        ("ruff format", lambda: tests.check("ruff", "format", "--check", ".")),
+        ("ruff check", lambda: tests.check("ruff", "check", ".")),
+        ("mypy", lambda: tests.check("mypy")),
+        ("lint-imports", lambda: tests.check("lint-imports")),
+        ("unit tests", lambda: tests.pytest("unit", *unit, *arguments)),
     ]
+    if cluster is not None:
+        result.append(("the real Kubernetes begins to build in the background", cluster.prepare))
     if not quick:
-        result.append(lambda: tests.pytest("flows", *flows, *arguments))
-    if real:
-        cluster = ["tests/contract", "tests/flows", "-m", "real", "-v"]
-        result.append(
-            lambda: subprocess.run(["tests/cluster/up", "--yes"], cwd=ROOT).returncode == 0 or tests.lost("real cluster")
-        )
-        result.append(lambda: tests.pytest("real", *cluster, *arguments, inside=("tests/cluster/run", "--")))
+        result.append(("flows on the development cluster", lambda: tests.pytest("flows", *flows, *arguments)))
+    if cluster is not None:
+        result.append(("the real Kubernetes comes up", cluster.up))
+        result.append(("tests on the real Kubernetes", lambda: tests.pytest("real", *real, *arguments, inside=INSIDE)))
     return result
 
 
@@ -139,7 +152,7 @@ def parser() -> argparse.ArgumentParser:
     )
     result.add_argument("--quick", action="store_true", help="the checks and the unit tests, without whole flows")
     result.add_argument(
-        "--real", action="store_true", help="also those of the real Kubernetes (as root; tests/cluster/README.md)"
+        "--real", action="store_true", help="also on the real Kubernetes, as in CI (as root; tests/cluster/README.md)"
     )
     result.add_argument("--keep-going", action="store_true", help="go on after a stage that failed")
     result.add_argument("-k", metavar="EXPRESSION", help="only the tests that match, as in pytest")
