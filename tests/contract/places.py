@@ -22,7 +22,7 @@ from metaflow_extensions.kubernetes_ext.cluster import auth
 from metaflow_extensions.kubernetes_ext.cluster.access import Access
 from metaflow_extensions.kubernetes_ext.cluster.client import KubernetesClient
 from metaflow_extensions.kubernetes_ext.cluster.protocol import JOBS, PODS, ClusterClient, Resource
-from metaflow_extensions.kubernetes_ext.errors import Conflict, Forbidden
+from metaflow_extensions.kubernetes_ext.errors import Conflict
 from metaflow_extensions.kubernetes_ext.runtime.resources import resource_of
 from tests.contract.waiting import until
 from tests.fakes import FakeCluster
@@ -32,6 +32,7 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
 ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
+ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False)
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 
 RBAC = Path(__file__).parents[2] / "docs" / "rbac.yaml"
@@ -109,13 +110,13 @@ class Server:
     user: str = ""  # whom to give the rights of docs/rbac.yaml; "" where nobody needs any
 
     @contextmanager
-    def place(self) -> Iterator[Place]:
-        """A namespace of its own, removed at the end without waiting."""
+    def place(self, without: Permission | None = None) -> Iterator[Place]:
+        """A namespace of its own, removed at the end without waiting; the user there has not the right `without`."""
         namespace = f"contract-{uuid.uuid4().hex[:10]}"
         self.admin.create(NAMESPACES, "", {"metadata": {"name": namespace}})
         try:
             if self.user:
-                self._permit(namespace)
+                self._permit(namespace, without)
             until(lambda: self.admin.list(SERVICE_ACCOUNTS, namespace)["items"], "the namespace has its service account")
             yield Place(
                 kind=self.kind, namespace=namespace, client=self.client, admin=self.admin, load=self.load,
@@ -125,8 +126,9 @@ class Server:
             with contextlib.suppress(Conflict):  # a test has begun it
                 self.admin.delete(NAMESPACES, "", namespace)
 
-    def _permit(self, namespace: str) -> None:
+    def _permit(self, namespace: str, without: Permission | None) -> None:
         role = yaml.safe_load(RBAC.read_text(encoding="utf-8"))
+        role["rules"] = [rule(each) for each in permissions() if each != without]
         self.admin.create(ROLES, namespace, role)
         binding = {
             "metadata": {"name": "user"},
@@ -134,15 +136,46 @@ class Server:
             "subjects": [{"kind": "User", "name": self.user, "apiGroup": ROLES.group}],
         }
         self.admin.create(ROLE_BINDINGS, namespace, binding)
-        until(lambda: self._may_list(namespace), "the user has the rights of docs/rbac.yaml")
+        last = [each for each in permissions() if each != without][-1]
+        until(lambda: self._may(last, namespace), "the user has the rights of docs/rbac.yaml")
 
-    def _may_list(self, namespace: str) -> bool:
+    def _may(self, permission: Permission, namespace: str) -> bool:
         """The authorizer reads roles from a cache of its own."""
-        try:
-            self.client.list(JOBSETS, namespace)
-        except Forbidden:
-            return False
-        return True
+        plural, _, subresource = permission.resource.partition("/")
+        attributes = {
+            "namespace": namespace, "group": permission.group, "resource": plural, "subresource": subresource,
+            "verb": permission.verb,
+        }  # fmt: skip
+        review = self.client.create(ACCESS_REVIEWS, "", {"spec": {"resourceAttributes": attributes}})
+        return bool(review["status"]["allowed"])
+
+
+@dataclass(frozen=True)
+class Permission:
+    """One verb on one resource."""
+
+    group: str
+    resource: str
+    verb: str
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}{'.' if self.group else ''}{self.group}"
+
+
+def permissions() -> list[Permission]:
+    """All that docs/rbac.yaml gives."""
+    rules = yaml.safe_load(RBAC.read_text(encoding="utf-8"))["rules"]
+    return [
+        Permission(group, resource, verb)
+        for each in rules
+        for group in each["apiGroups"]
+        for resource in each["resources"]
+        for verb in each["verbs"]
+    ]
+
+
+def rule(permission: Permission) -> dict[str, list[str]]:
+    return {"apiGroups": [permission.group], "resources": [permission.resource], "verbs": [permission.verb]}
 
 
 def from_kubeconfig(path: Path) -> Callable[[], Access]:

@@ -16,6 +16,7 @@ from metaflow_extensions.kubernetes_ext.runtime.monitor import Monitor
 from metaflow_extensions.kubernetes_ext.runtime.resources import resource_of
 from metaflow_extensions.kubernetes_ext.runtime.running import RunningJobSet
 from metaflow_extensions.kubernetes_ext.runtime.submit import submit
+from metaflow_extensions.kubernetes_ext.spec import labels
 from metaflow_extensions.kubernetes_ext.spec.environment import literals
 from metaflow_extensions.kubernetes_ext.spec.launch import CONTROL, WORKER, ContainerSpec, Group, LaunchSpec
 from metaflow_extensions.kubernetes_ext.spec.placement import Placement
@@ -47,6 +48,7 @@ class Story:
     deadline_seconds: int | None = None
     grace_seconds: int = 1
     is_suspended: bool = False
+    queue: str = ""  # of Kueue
 
     def backend(self) -> Backend:
         return JobSetBackend() if self.size else JobBackend()
@@ -159,10 +161,12 @@ def tell(place: Place, story: Story, *steps: When) -> Told:
     manifest = backend.build(story.spec(place))
     if story.is_suspended:
         manifest["spec"]["suspend"] = True
+    if story.queue:
+        manifest["metadata"].setdefault("labels", {})[labels.KUEUE_QUEUE] = story.queue
     created = submit(place.client, backend, manifest, namespace=place.namespace, clock=clock)
     todo, phases, waits = list(steps), [], []
     give_up_at = time.monotonic() + SECONDS
-    with RunningJobSet(place.client, backend, created, namespace=place.namespace, clock=clock) as running:
+    with RunningJobSet(place.client, backend, created, namespace=place.namespace, clock=clock, tell=reporter.line) as running:
         monitor = Monitor(place.client, running, reporter, clock=clock)
         try:
             status = running.status

@@ -107,8 +107,7 @@ class Feeds:
             self._watch(selection, put)
             error = None
         except Forbidden as denied:
-            put(Degraded(denied))
-            error = self._polled(selection, put)
+            error = self._polled(selection, put, denied)
         except ClusterError as caught:
             error = caught
         finally:
@@ -129,8 +128,9 @@ class Feeds:
         for event in stream:
             put(event)
 
-    def _polled(self, selection: Selection, put: Callable[[Message], None]) -> ClusterError | None:
-        """Lists until closed; the error that ends it."""
+    def _polled(self, selection: Selection, put: Callable[[Message], None], denied: Forbidden) -> ClusterError | None:
+        """Lists until closed; the error that ends it. Says so only where that works."""
+        is_told = False
         while not self._closed.is_set():
             try:
                 listed: dict[str, Any] = self._client.list(
@@ -144,6 +144,9 @@ class Feeds:
                     return error
                 put(Trouble(error))
             else:
+                if not is_told:
+                    is_told = True
+                    put(Degraded(denied))
                 put(Trouble(None))
                 put(WatchEvent("SYNCED", {"items": listed.get("items") or []}))
             self._clock.wait(self._closed, POLL_SECONDS)
