@@ -83,6 +83,7 @@ class Observation:
     pods: tuple[PodRecord, ...] = ()
     events: tuple[KubernetesObject, ...] = ()
     admission: KubernetesObject | None = None  # Kueue's Workload
+    wrapped: KubernetesObject | None = None  # what an AppWrapper made, as last seen, even if it is deleted by now
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from .appwrapper import is_wrapped
 from .model import KubernetesObject, Observation, PodRecord, WorkloadStatus
 from .pods import remember
 from .reading import created_at, dig, mapping, name, owner_uids, text, uid
@@ -34,6 +35,7 @@ class TraceState:
     pods: Mapping[str, PodRecord] = field(default_factory=dict)
     events: Mapping[str, KubernetesObject] = field(default_factory=dict)
     admissions: Mapping[str, KubernetesObject] = field(default_factory=dict)
+    wrapped: KubernetesObject | None = None
 
     def observation(self) -> Observation:
         return Observation(
@@ -44,6 +46,7 @@ class TraceState:
             pods=tuple(self.pods.values()),
             events=tuple(self.events.values()),
             admission=self._admission(),
+            wrapped=self.wrapped,
         )
 
     def _admission(self) -> KubernetesObject | None:
@@ -90,12 +93,14 @@ def begin(entries: Sequence[Entry], kind: str = "JobSet", workload: str = "") ->
 
 def advance(state: TraceState, entry: Entry) -> TraceState:
     """After one more line. NOTE lines and kinds that nobody asks for only let time pass."""
-    state = replace(state, at=state.start + timedelta(seconds=_seconds(entry)))
+    state = replace(state, at=state.start + timedelta(seconds=seconds_of(entry)))
     obj, event_type = mapping(entry, "object"), text(entry, "type")
     if event_type not in ("ADDED", "MODIFIED", "DELETED") or not obj:
         return state
     deleted = event_type == "DELETED"
     kind = text(obj, "kind")
+    if is_wrapped(obj, state.workload):
+        state = replace(state, wrapped=obj)
     if kind == state.kind and name(obj) == state.name:
         return replace(state, workload=None if deleted else obj, was_seen=True)
     if kind == "Pod":
@@ -109,6 +114,15 @@ def advance(state: TraceState, entry: Entry) -> TraceState:
     return state
 
 
+def workload_kind(entries: Sequence[Entry], kinds: Sequence[str], workload: str = "") -> str | None:
+    """The first of `kinds` that the trace has one of: list the outermost first. Jobs and JobSets that others own don't count."""
+    for kind in kinds:
+        found = [dig(entry, "object") for entry in entries if text(entry, "object", "kind") == kind]
+        if any(not owner_uids(obj) and (not workload or name(obj) == workload) for obj in found):
+            return kind
+    return None
+
+
 def _updated(objects: Mapping[str, KubernetesObject], obj: KubernetesObject, deleted: bool) -> dict[str, KubernetesObject]:
     key = uid(obj) or name(obj)
     return {k: v for k, v in objects.items() if k != key} if deleted else {**objects, key: obj}
@@ -118,11 +132,13 @@ def _first(entries: Sequence[Entry], kind: str, workload: str) -> Entry | None:
     found = [
         entry
         for entry in entries
-        if text(entry, "object", "kind") == kind and (not workload or text(entry, "object", "metadata", "name") == workload)
+        if text(entry, "object", "kind") == kind
+        and (text(entry, "object", "metadata", "name") == workload if workload else not owner_uids(dig(entry, "object")))
     ]
-    return next((entry for entry in found if _seconds(entry) >= 0), found[0] if found else None)
+    return next((entry for entry in found if seconds_of(entry) >= 0), found[0] if found else None)
 
 
-def _seconds(entry: Entry) -> float:
+def seconds_of(entry: Entry) -> float:
+    """`t`, or 0 where it is no sane number."""
     value = dig(entry, "t")
     return float(value) if isinstance(value, (int, float)) and abs(value) < 1e9 else 0.0

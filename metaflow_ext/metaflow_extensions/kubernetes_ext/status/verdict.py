@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from .describe import ranks_of
 from .diagnosis import Case, diagnose, first_incident, of_incident
@@ -71,8 +72,8 @@ def absent(view: View, kind: str) -> WorkloadStatus:
     if before and size == view.layout.size and have_all_succeeded(view):
         return succeeded(view)  # and then went, by its TTL or by hand
     ranks = view.ranks or (before.ranks if before else ())
-    status = replace(_status(view, Phase.GONE), size=size, ranks=ranks, reason="Gone")
-    return replace(status, failure=_gone_failure(view, kind, size))
+    status = gone(replace(_status(view, Phase.GONE), size=size, ranks=ranks), kind, view.observation.at)
+    return replace(status, failure=_after_harm(view, kind) or status.failure)
 
 
 def final(status: WorkloadStatus, previous: WorkloadStatus | None) -> WorkloadStatus:
@@ -128,16 +129,22 @@ def _do_all_run(ranks: Sequence[RankStatus], size: int) -> bool:
     return len(ranks) >= size and all(is_running(rank) for rank in ranks)
 
 
-def _gone_failure(view: View, kind: str, size: int) -> Failure:
-    """What failed before the deletion is told, since it may be why."""
-    incident = first_incident(view.case)
-    if incident and incident.harm is not Harm.DELETION:
-        own = of_incident(view.case, incident)
-        return replace(own, summary=f"{own.summary} The {kind} was deleted afterwards.")
-    return Failure(
+def gone(before: WorkloadStatus, kind: str, at: datetime) -> WorkloadStatus:
+    """The workload is not there any more, and nothing had failed in it before."""
+    failure = Failure(
         category=Category.GONE,
-        summary=f"The {kind} was deleted by someone else" + (f", with {ranks_of(size)}." if size else "."),
+        summary=f"The {kind} was deleted by someone else" + (f", with {ranks_of(before.size)}." if before.size else "."),
         resolution="Find out who deletes workloads here (kubectl delete, a clean-up job), and run it again.",
         reason="Gone",
-        at=view.observation.at,
+        at=at,
     )
+    return replace(before, phase=Phase.GONE, reason="Gone", message="", waiting=None, failure=failure)
+
+
+def _after_harm(view: View, kind: str) -> Failure | None:
+    """What failed before the deletion is told, since it may be why."""
+    incident = first_incident(view.case)
+    if incident is None or incident.harm is Harm.DELETION:
+        return None
+    own = of_incident(view.case, incident)
+    return replace(own, summary=f"{own.summary} The {kind} was deleted afterwards.")

@@ -1,0 +1,102 @@
+"""The reducer for AppWrappers (workload.codeflare.dev/v1beta2): its own phase, and the verdict of the JobSet or Job that it wraps.
+
+The AppWrapper alone decides about the end, since it runs what has failed again up to its retry limit, and deletes it each time:
+who failed, and why, is only in what was seen of the wrapped object and its pods. Success may come earlier, from the pods.
+
+Source: AppWrapper spec.suspend, status.phase (Suspended, Resuming, Running, Resetting, Suspending, Succeeded, Failed, Terminating)
+and status.resettingCount.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from .job import job_status
+from .jobset import jobset_status
+from .layout import Layout, job_layout, jobset_layout
+from .model import Category, Failure, KubernetesObject, Observation, Phase, Waiting, WorkloadStatus
+from .queueing import queue_waiting
+from .reading import conditions, dig, integer, is_terminating, mapping, mappings, owner_uids, text, uid
+from .verdict import final, gone
+
+_Reader = tuple[Callable[[Observation, "WorkloadStatus | None"], WorkloadStatus], Callable[[KubernetesObject], Layout]]
+_READERS: Mapping[str, _Reader] = {"JobSet": (jobset_status, jobset_layout), "Job": (job_status, job_layout)}
+
+
+def appwrapper_status(observation: Observation, previous: WorkloadStatus | None = None) -> WorkloadStatus:
+    """What is observed of an AppWrapper, judged. `Observation.wrapped` is what it made, as last seen."""
+    wrapper = observation.workload
+    if wrapper is None:
+        if not observation.was_seen:
+            return previous or WorkloadStatus(phase=Phase.PENDING, size=0)
+        before = previous or WorkloadStatus(phase=Phase.PENDING, size=0)
+        return final(gone(before, "AppWrapper", observation.at), previous)
+    inner = _inner(observation, wrapper)
+    return final(_judge(observation, wrapper, inner, previous), previous)
+
+
+def _judge(
+    observation: Observation, wrapper: KubernetesObject, inner: WorkloadStatus, previous: WorkloadStatus | None
+) -> WorkloadStatus:
+    phase = text(wrapper, "status", "phase")
+    restarts = max(integer(wrapper, "status", "resettingCount") or 0, 0)
+    status = replace(inner, restarts=max(inner.restarts, restarts), waiting=None, failure=None)
+    if phase == "Failed":
+        return replace(status, phase=Phase.FAILED, reason="Failed", failure=inner.failure or _unexplained(observation, wrapper))
+    if phase == "Succeeded" or inner.phase is Phase.SUCCEEDED:
+        return replace(status, phase=Phase.SUCCEEDED, reason=phase)
+    if is_terminating(wrapper):
+        return replace(status, phase=previous.phase if previous else Phase.PENDING, waiting=_being_deleted())
+    if dig(wrapper, "spec", "suspend") is True:
+        return _without_ranks(replace(status, phase=Phase.QUEUED, waiting=queue_waiting(observation)))
+    if phase in ("Resetting", "Suspending") or inner.is_terminal:
+        return replace(status, phase=Phase.STARTING, waiting=_running_again(inner.failure))
+    if inner.phase is Phase.PENDING and phase in ("Resuming", "Running"):
+        return replace(status, phase=Phase.STARTING)
+    return replace(status, phase=inner.phase, waiting=inner.waiting)
+
+
+def _inner(observation: Observation, wrapper: KubernetesObject) -> WorkloadStatus:
+    """The verdict on the wrapped object, or its size alone while there is none."""
+    wrapped = observation.wrapped
+    if wrapped is not None:
+        reduce, _ = _READERS[text(wrapped, "kind")]
+        return reduce(replace(observation, workload=wrapped, was_seen=True, admission=None, wrapped=None), None)
+    for component in mappings(wrapper, "spec", "components"):
+        template = mapping(component, "template")
+        if text(template, "kind") in _READERS:
+            _, layout = _READERS[text(template, "kind")]
+            return WorkloadStatus(phase=Phase.PENDING, size=layout(template).size)
+    return WorkloadStatus(phase=Phase.PENDING, size=0)
+
+
+def is_wrapped(obj: KubernetesObject, wrapper: KubernetesObject | None) -> bool:
+    """Whether an AppWrapper made this object, and we can read it."""
+    return text(obj, "kind") in _READERS and bool(uid(wrapper)) and uid(wrapper) in owner_uids(obj)
+
+
+def _without_ranks(status: WorkloadStatus) -> WorkloadStatus:
+    """A suspended AppWrapper deletes what it made: the pods that were are nobody's any more."""
+    return replace(status, ranks=(), counts={})
+
+
+def _running_again(failure: Failure | None) -> Waiting:
+    why = f": {failure.summary}" if failure else "."
+    return Waiting(category=Category.UNKNOWN, summary=f"The AppWrapper starts it again{why}")
+
+
+def _being_deleted() -> Waiting:
+    return Waiting(category=Category.GONE, summary="The AppWrapper is being deleted.")
+
+
+def _unexplained(observation: Observation, wrapper: KubernetesObject) -> Failure:
+    unhealthy = conditions(wrapper).get("Unhealthy")
+    message = f" ({unhealthy.message or unhealthy.reason})" if unhealthy else ""
+    return Failure(
+        category=Category.UNKNOWN,
+        summary=f"The AppWrapper failed, and nothing is left to say why{message}.",
+        resolution="Set its annotation deletionOnFailureGracePeriodDuration, so that failed pods stay for a while.",
+        reason=unhealthy.reason if unhealthy else "",
+        at=unhealthy.since if unhealthy else observation.at,
+    )
