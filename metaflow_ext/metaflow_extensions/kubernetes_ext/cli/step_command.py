@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +21,12 @@ from ..decorators.attributes import is_true
 from ..decorators.launch_spec import TaskRef, launch_spec
 from ..decorators.settings import Settings, read_settings
 from ..decorators.step_check import parse_logs
-from ..errors import ClusterError, KubernetesExtError, TaskFailed
+from ..errors import ClusterError, KubernetesExtError, TaskFailed, Unavailable
 from ..runtime.clock import RealClock
 from ..runtime.monitor import Monitor
 from ..runtime.running import RunningJobSet
 from ..runtime.submit import submit, withdraw
+from ..runtime.supervision import ADDRESS, Supervised, owned
 from ..spec.names import TaskIds, workload_name
 from ..status.diagnosis import of_waiting
 from ..status.model import Phase, WorkloadStatus
@@ -112,6 +114,8 @@ class _Launch:
         )
         self._ids = TaskIds(self._task.task_id, self._task.num_parallel or 1)
         self._backend = backend_of(self._task, self._settings)
+        self._run_pid = os.getppid()
+        self._supervised = Supervised(os.environ.get(ADDRESS), on_detach=detach)
 
     def builder(
         self, decorators: Sequence[Any], package: Package, script_name: str, top_options: Mapping[str, Any]
@@ -143,22 +147,28 @@ class _Launch:
             running = RunningJobSet(client, self._backend, created, namespace=namespace, clock=self._clock, tell=reporter.line)
             self._follow(client, running, reporter)
         finally:
+            self._supervised.close()
             client.close()
 
     def _submit(self, client: ClusterClient, build: Callable[[str | None], Manifest], reporter: TaskReporter) -> Manifest:
         """The created object. An interruption may come between its creation and the answer: then it is taken back."""
-        posted = [build(None)]
-        namespace = posted[0]["metadata"]["namespace"]
+        posted: list[Manifest] = []
 
-        def rename(taken: Manifest) -> Manifest:
-            posted.append(build(workload_name(self._task.flow, self._task.step, (uuid.uuid4().hex,))))
+        def made(name: str | None) -> Manifest:
+            posted.append(build(name))
+            self._supervised.own(owned(self._backend, posted[-1]))
             return posted[-1]
 
+        def rename(taken: Manifest) -> Manifest:
+            return made(workload_name(self._task.flow, self._task.step, (uuid.uuid4().hex,)))
+
+        first = made(None)
+        namespace = first["metadata"]["namespace"]
         try:
             return submit(
                 client,
                 self._backend,
-                posted[0],
+                first,
                 namespace=namespace,
                 clock=self._clock,
                 rename=rename,
@@ -168,6 +178,11 @@ class _Launch:
         except Interrupted:
             for manifest in posted:
                 withdraw(client, self._backend, manifest, namespace=namespace)
+            self._supervised.release()
+            raise
+        except ClusterError as error:
+            if not isinstance(error, Unavailable):  # else it may be there all the same: the supervisor looks
+                self._supervised.release()
             raise
 
     def _follow(self, client: ClusterClient, running: RunningJobSet, reporter: TaskReporter) -> None:
@@ -179,10 +194,11 @@ class _Launch:
                 status = _end_of(running, monitor)
         except Interrupted as interrupted:
             reporter.line(f"{interrupted}: deleting {self._backend.kind} {running.name} with its pods.")
-            running.kill()
+            self._delete(running)
             raise
         except BaseException:
-            running.kill()
+            if os.getppid() == self._run_pid:  # else the run was killed, and what it started goes on without it
+                self._delete(running)
             raise
         finally:
             monitor.close()
@@ -192,16 +208,23 @@ class _Launch:
         self, running: RunningJobSet, status: WorkloadStatus, reporter: TaskReporter, others: Mapping[int, Sequence[str]]
     ) -> None:
         self._keep_records(status, reporter)
+        if status.phase in (Phase.SUCCEEDED, Phase.GONE):
+            self._supervised.release()
         if status.phase is Phase.SUCCEEDED:
             return
         for line in failure_report.lines(status, others):
             reporter.line(line)
         if status.phase is not Phase.GONE:
             try:
-                running.kill()
+                self._delete(running)
             except ClusterError as error:  # says how to finish; what the run hears is why the workload failed
                 reporter.line(str(error))
         raise TaskFailed(status.failure)
+
+    def _delete(self, running: RunningJobSet) -> None:
+        """Raises ClusterError; the supervisor then goes on trying when this process has ended."""
+        running.kill()
+        self._supervised.release()
 
     def _keep_records(self, status: WorkloadStatus, reporter: TaskReporter) -> None:
         """Every rank's metadata. What goes wrong here must not hide how the workload ended."""
@@ -212,6 +235,11 @@ class _Launch:
             rank_records.register(metadata, task.run_id, task.step, self._ids, task.attempt, status)
         except Exception as error:  # noqa: BLE001  (of any datastore or metadata service)
             reporter.line(f"The metadata of the ranks could not be kept: {type(error).__name__}: {error}")
+
+
+def detach() -> None:
+    """The run's own process was killed: its workloads go on, their step processes have nobody left to tell anything."""
+    os._exit(0)
 
 
 def _end_of(running: RunningJobSet, monitor: Monitor) -> WorkloadStatus:

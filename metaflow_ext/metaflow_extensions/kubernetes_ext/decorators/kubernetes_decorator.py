@@ -73,13 +73,20 @@ class KubernetesDecorator(CoreKubernetesDecorator):
     def runtime_init(self, flow: Any, graph: Any, package: Any, run_id: str) -> None:
         super().runtime_init(flow, graph, package, run_id)
         if not KubernetesDecorator._is_checked:
-            from . import run_signals
+            from . import run_signals, run_supervisor
             from .preflight import check_cluster, check_steps
 
             KubernetesDecorator._is_checked = True
             run_signals.install()
             check_steps(flow.name, graph)
             check_cluster(graph)
+            run_supervisor.start()
+
+    def runtime_finished(self, exception: Exception | None) -> None:
+        super().runtime_finished(exception)
+        from . import run_supervisor
+
+        run_supervisor.finish(lambda text: self.logger(text, head="", timestamp=False))
 
     def runtime_step_cli(self, cli_args: Any, retry_count: int, max_user_code_retries: int, ubf_context: Any) -> None:
         if self.is_parallel:

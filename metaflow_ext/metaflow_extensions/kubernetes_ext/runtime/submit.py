@@ -64,16 +64,21 @@ def submit(
     )
 
 
-def withdraw(client: ClusterClient, kind: Backend | Resource, manifest: Mapping[str, Any], *, namespace: str) -> None:
-    """Delete what an interrupted `submit` of `manifest` may have created; never somebody else's object. Raises ClusterError."""
+def withdraw(client: ClusterClient, kind: Backend | Resource, manifest: Mapping[str, Any], *, namespace: str) -> bool:
+    """Delete what an interrupted `submit` of `manifest` may have created; never somebody else's object. Raises ClusterError.
+
+    Whether there was something to delete. Name and annotation of the submission are all that is read of `manifest`.
+    """
     resource = kind if isinstance(kind, Resource) else resource_of(kind)
     name = str(manifest["metadata"]["name"])
     try:
         found = client.get(resource, namespace, name)
     except NotFound:
-        return
-    if is_ours(found, manifest):
-        client.delete(resource, namespace, name, propagation="Background", uid=str(found["metadata"].get("uid") or ""))
+        return False
+    if not is_ours(found, manifest):
+        return False
+    client.delete(resource, namespace, name, propagation="Background", uid=str(found["metadata"].get("uid") or ""))
+    return True
 
 
 class _Passing(Exception):

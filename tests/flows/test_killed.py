@@ -1,0 +1,84 @@
+"""Processes that are killed, which no handler hears of: a step process leaves nothing; a run that is killed lets its gangs go on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.flows.conftest import Runner
+from tests.flows.test_failures import KUBERNETES, eventually, left_over, step_process
+
+
+@contextmanager
+def running_gang(runner: Runner, seconds: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """A run whose gang of 2 runs by now, and what it has printed, which grows until it ends."""
+    process = subprocess.Popen(
+        runner.command("gang_flow.py", "run", "--with", KUBERNETES, "--size", "2", "--seconds", seconds),
+        cwd=runner.home, env=runner.environment, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    )  # fmt: skip
+    lines: list[str] = []
+    with process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line)
+            if "hello from rank 0" in line:
+                yield process, lines
+                break
+        lines += process.stdout.readlines()
+
+
+def supervisors(runner: Runner) -> list[int]:
+    """Of this test's runs: they have its environment."""
+    listed = subprocess.run(["pgrep", "-f", "kubernetes_ext.runtime.supervisor"], capture_output=True, text=True, check=False)
+    mine = []
+    for pid in map(int, listed.stdout.split()):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                is_mine = runner.namespace.encode() in file.read()
+        except OSError:
+            continue
+        mine += [pid] if is_mine else []
+    return mine
+
+
+def test_a_killed_step_process_leaves_nothing(runner: Runner) -> None:
+    with running_gang(runner, "120") as (process, lines):
+        assert len(supervisors(runner)) == 1
+        os.kill(step_process(process.pid), signal.SIGKILL)
+    assert process.returncode != 0
+    assert eventually(lambda: left_over(runner) == ""), "".join(lines)
+    assert any("deleted with its pods: its step process had been killed" in line for line in lines), "".join(lines)
+    assert eventually(lambda: not supervisors(runner))
+
+
+def test_a_sibling_that_fails_leaves_nothing_of_the_others(runner: Runner) -> None:
+    done = runner.run("sibling_flow.py", "run")
+    assert done.code != 0
+    assert "the sibling fails" in done.output
+    assert eventually(lambda: left_over(runner, "SiblingFlow", "slow") == ""), str(done)
+    assert eventually(lambda: not supervisors(runner))
+
+
+@pytest.mark.parametrize("whom", ["the run", "all of the client"])
+def test_a_gang_goes_on_when_its_run_is_killed_and_resume_uses_its_results(runner: Runner, whom: str) -> None:
+    with running_gang(runner, "5") as (process, _):
+        step = step_process(process.pid)
+        if whom == "the run":
+            process.kill()
+        else:
+            for pid in supervisors(runner):
+                os.kill(pid, signal.SIGKILL)
+            os.killpg(process.pid, signal.SIGKILL)
+    assert eventually(lambda: not os.path.exists(f"/proc/{step}")), "its step process detaches"
+    assert eventually(lambda: not supervisors(runner))
+    assert "jobset" in left_over(runner)
+    assert eventually(lambda: "Completed" in runner.kubectl("get", "jobsets"), 60), runner.kubectl("get", "jobsets,pods")
+    resumed = runner.run("gang_flow.py", "resume", "--with", KUBERNETES)
+    assert resumed.code == 0, str(resumed)
+    assert "hello from rank" not in resumed.output, str(resumed)
