@@ -19,7 +19,13 @@ from environment import ROOT, SetupFailed, environment, say, variables
 from real_cluster import INSIDE, RealCluster, is_ci
 
 NO_TESTS_COLLECTED = 5  # pytest's exit code
-NOT_UNIT = ["flows", "benchmarks", "cluster"]  # under tests/; all else runs in the first stage of pytest
+NOT_UNIT = [
+    "flows",
+    "benchmarks",
+    "cluster",
+    "comparison",
+    "matrix",
+]  # under tests/; all else runs in the first stage of pytest
 
 
 @dataclass
@@ -132,6 +138,7 @@ def stages(
     if not quick:
         result.append(("flows on the development cluster", lambda: tests.pytest("flows", *flows, *arguments)))
     if cluster is not None:
+        result.append(("one cell of the matrix of versions", lambda: tests.check("tests/matrix/run")))
         result.append(("the real Kubernetes comes up", cluster.up))
         result.append(("tests on the real Kubernetes", lambda: tests.pytest("real", *real, *arguments, inside=INSIDE)))
     return result

@@ -1,0 +1,42 @@
+"""One cell of the matrix, run with its Python; the arguments are requirements. Standard library only."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from environment import SetupFailed, environment, say, variables  # noqa: E402
+
+# What depends on the versions of Python, of the client and of Metaflow: talking to a server, and whole flows.
+TESTS = (
+    "tests/unit/cluster",
+    "tests/unit/decorators",
+    "tests/contract",
+    "tests/flows/test_gangs.py::test_a_gang_of_any_size[2]",
+    "tests/flows/test_on_both.py::test_the_report_names_the_culprit[exit 3 on a worker-devcluster]",
+)
+
+
+def main(requirements: list[str]) -> int:
+    name = (
+        f"matrix-{sys.version_info[0]}.{sys.version_info[1]}-{hashlib.sha256(' '.join(requirements).encode()).hexdigest()[:8]}"
+    )
+    wanted = ROOT / ".venv" / f"{name}.txt"
+    wanted.parent.mkdir(exist_ok=True)
+    wanted.write_text("\n".join(requirements) + "\n")
+    try:
+        place = environment(name, extra="test", requirements=[wanted])
+    except SetupFailed as error:
+        say(str(error))
+        return 1
+    command = ["python", "-m", "pytest", "-q", "-n2", "-m", "not real", *TESTS]
+    return subprocess.run(command, cwd=ROOT, env=variables(place)).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
