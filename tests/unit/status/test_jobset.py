@@ -225,6 +225,14 @@ def test_a_restart_begins_with_starting() -> None:
     assert (status.phase, status.restarts, [rank.pod for rank in status.ranks]) == (Phase.STARTING, 1, [""] * 4)
 
 
+def test_peers_that_are_taken_away_from_a_failing_gang_do_not_make_it_start_again() -> None:
+    """The Job controller deletes them before it says that the Job has failed, and pods and Jobs come by different watches."""
+    killed = [record(make_pod("worker", index, deleting_at=11), deleted=True) for index in (0, 1)]
+    pods = [make_pod("control"), *killed, make_pod("worker", 2, "Failed", exit_code=3, reason="Error")]
+    assert jobset_status(observe(make_jobset(), pods), before(Phase.RUNNING)).phase is Phase.RUNNING
+    assert jobset_status(observe(make_jobset(), pods), before(Phase.STARTING)).phase is Phase.STARTING
+
+
 def test_pods_from_before_a_resume_do_not_count() -> None:
     """Kueue preempts and starts again without any trace in restarts or labels."""
     killed = [record(pod, deleted=True) for pod in make_gang_pods("Failed", exit_code=143, deleting_at=10)]

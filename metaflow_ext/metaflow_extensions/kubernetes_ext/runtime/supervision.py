@@ -27,6 +27,8 @@ from .resources import resource_of
 ADDRESS = "METAFLOW_KUBERNETES_SUPERVISOR"  # path of a Unix socket in a folder that only its user can enter
 DETACH = "detach"
 FINISHED = "finished"
+HEARD = "heard"
+_ANSWER_SECONDS = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +69,7 @@ class Supervised:
     def __init__(self, address: str | None, on_detach: Callable[[], None]) -> None:
         """`on_detach` is called, in a thread, when the run was killed: the workload is to go on without its step process."""
         self._socket: socket.socket | None = None
+        self._heard = threading.Event()
         if address:
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
@@ -75,11 +78,15 @@ class Supervised:
                 connection.close()
             else:
                 self._socket = connection
-                threading.Thread(target=self._listen, args=(connection, on_detach), daemon=True, name="supervised").start()
+                listen = threading.Thread(target=self._listen, args=(connection, on_detach), daemon=True, name="supervised")
+                listen.start()
 
     def own(self, workload: Owned) -> None:
-        """Call it before the request that creates the workload."""
-        self._send({"own": asdict(workload)})
+        """Call it before the request that creates the workload. Returns when the supervisor knows, or is gone."""
+        if self._socket is not None:
+            self._heard.clear()
+            self._send({"own": asdict(workload)})
+            self._heard.wait(_ANSWER_SECONDS)
 
     def release(self) -> None:
         """What was owned has ended, or is deleted: nothing is left to clean up."""
@@ -97,12 +104,14 @@ class Supervised:
             with contextlib.suppress(OSError):
                 self._socket.sendall(json.dumps(message).encode() + b"\n")
 
-    @staticmethod
-    def _listen(connection: socket.socket, on_detach: Callable[[], None]) -> None:
+    def _listen(self, connection: socket.socket, on_detach: Callable[[], None]) -> None:
         with contextlib.suppress(OSError, ValueError), connection.makefile("r", encoding="utf-8") as lines:
             for line in lines:
-                if line.strip() == DETACH:
+                if line.strip() == HEARD:
+                    self._heard.set()
+                elif line.strip() == DETACH:
                     on_detach()
+        self._heard.set()
 
 
 class Supervision:

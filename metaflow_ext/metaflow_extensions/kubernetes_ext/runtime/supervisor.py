@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 from ..spec import labels
 from .resources import kubectl_delete
-from .supervision import DETACH, FINISHED, Owned
+from .supervision import DETACH, FINISHED, HEARD, Owned
 
 KILLED_TOGETHER_SECONDS = 1.0  # a run and its step processes that are killed together end within this
 LAST_STEPS_SECONDS = 3.0  # after a run's end its step processes, which were killed, are gone within this
@@ -74,6 +74,7 @@ class Supervisor:
                 message = json.loads(line)
                 if "own" in message:
                     mine.append(Owned(**message["own"]))
+                    writer.write(HEARD.encode() + b"\n")
                 elif "release" in message:
                     mine.clear()
         finally:

@@ -113,7 +113,13 @@ def _phase(view: View, is_suspended: bool, has_status: bool) -> Phase:
         return Phase.QUEUED
     if not any(rank.pod for rank in view.ranks):
         return _phase_without_pods(view, before, has_status)
+    if before is Phase.RUNNING and _is_failing(view.ranks):
+        return before  # its peers are being taken away, nothing is being started
     return Phase.RUNNING if _do_all_run(view.ranks, view.layout.size) else Phase.STARTING
+
+
+def _is_failing(ranks: Sequence[RankStatus]) -> bool:
+    return any(rank.phase == "Failed" and not rank.is_collateral for rank in ranks) and all(rank.pod for rank in ranks)
 
 
 def _phase_without_pods(view: View, before: Phase | None, has_status: bool) -> Phase:
