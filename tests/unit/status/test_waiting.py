@@ -56,6 +56,11 @@ TOO_LARGE = "insufficient quota for cpu, current podset request (100) > maximum 
             id="no such queue",
         ),
         pytest.param(
+            make_queued(condition("QuotaReserved", "False", "Inadmissible", "ClusterQueue cq is inactive")),
+            ("quota", "Waits in queue lq: ClusterQueue cq is inactive.", False),
+            id="the queue is stopped, and may be started again",
+        ),
+        pytest.param(
             make_queued(condition("QuotaReserved", "False", "Pending", NO_QUOTA), condition("Evicted", reason="Preempted")),
             ("preempted", f"Was preempted, and waits in queue lq: {NO_QUOTA}.", False),
             id="preempted",

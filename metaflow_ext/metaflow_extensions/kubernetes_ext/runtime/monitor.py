@@ -62,8 +62,10 @@ class Monitor:
     def show(self, status: WorkloadStatus) -> None:
         """Tell what has changed since the last call, and look after the logs."""
         self._look_after_logs(status)
+        is_given_up = status.waiting is not None and status.waiting.is_hopeless
         for change in transitions(self._told, status):
-            if change.kind != "failure":  # its report comes with the end, with all that is known by then
+            # The report of a failure comes with the end, with all that is known by then.
+            if change.kind != "failure" and not (change.kind == "waiting" and is_given_up):
                 self.tell(str(change))
         self._told = status
 

@@ -12,7 +12,7 @@ from .describe import sentence
 from .model import Category, KubernetesObject, Observation, Waiting
 from .reading import Condition, conditions, created_at, dig, false_condition, label, mappings, text
 
-# Texts of QuotaReserved=False that time alone never heals.
+# Texts of QuotaReserved=False that time alone never heals. Its reason Inadmissible says less: a queue that is stopped has it, too.
 _NEVER = ("maximum capacity", "doesn't exist")
 
 
@@ -64,7 +64,7 @@ def _deactivated(queue: str, evicted: Condition | None) -> Waiting:
 
 
 def _without_quota(queue: str, unreserved: Condition, evicted: Condition | None) -> Waiting:
-    never = unreserved.reason == "Inadmissible" or any(words in unreserved.message for words in _NEVER)
+    never = any(words in unreserved.message for words in _NEVER)
     was_preempted = evicted is not None and "preempt" in evicted.reason.lower()
     start = "Was preempted, and waits" if was_preempted else "Can never start" if never else "Waits"
     return Waiting(
