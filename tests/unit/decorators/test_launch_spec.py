@@ -34,7 +34,7 @@ def make(
 
 def env(group: Group) -> dict[str, str | None]:
     return {
-        variable.name: variable.value if variable.value is not None else f"<{variable.field_path}>"
+        variable.name: variable.value or variable.template if variable.field_path is None else f"<{variable.field_path}>"
         for variable in group.container.env
     }
 
@@ -58,7 +58,12 @@ def test_every_rank_gets_core_s_variables() -> None:
     spec = make(4, port=1234)
     for group in spec.groups:
         found = env(group)
-        assert found["MF_MASTER_ADDR"] == f"{spec.name}-control-0-0.{spec.name}"
+        name = "$(METAFLOW_KUBERNETES_JOBSET_NAME)"
+        assert found["MF_MASTER_ADDR"] == f"{name}-control-0-0.{name}"
+        assert found["METAFLOW_KUBERNETES_JOBSET_NAME"] == "<metadata.labels['jobset.sigs.k8s.io/jobset-name']>"
+        assert list(found).index("METAFLOW_KUBERNETES_JOBSET_NAME") < list(found).index("MF_MASTER_ADDR"), (
+            "or it isn't expanded"
+        )
         assert (found["MF_MASTER_PORT"], found["MF_WORLD_SIZE"], found["MF_PARALLEL_CONTROL_TASK_ID"]) == ("1234", "4", "7")
         assert found[gang_environment.CONTRACT] == gang_environment.CONTRACT_VERSION
     assert env(spec.groups[0])["MF_CONTROL_INDEX"] == "0"

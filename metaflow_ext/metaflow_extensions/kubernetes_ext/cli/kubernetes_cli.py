@@ -76,26 +76,86 @@ def step(
     sys.exit(run_step(ctx.obj, ctx.parent.parent.params, os.path.basename(sys.argv[0]), step_name, package, options))
 
 
+_JSON = click.option("--json", "as_json", default=False, is_flag=True, help="Print JSON.")
+_TARGET = click.argument("target", metavar="RUN[/STEP[/TASK]]")
+
+
 @kubernetes.command(help="List unfinished Kubernetes tasks of this flow.")
 @click.option("--my-runs", default=False, is_flag=True, help="List all my unfinished tasks.")
 @click.option("--user", default=None, help="List unfinished tasks for the given user.")
 @click.option("--run-id", default=None, help="List unfinished tasks corresponding to the run id.")
-@click.option("--json", "as_json", default=False, is_flag=True, help="Print JSON.")
+@click.option("--all-runs", default=False, is_flag=True, help="Those of all runs and users.")
+@click.option("--finished", default=False, is_flag=True, help="Also the finished ones that are still in the cluster.")
+@click.option("-l", "--selector", "label_selector", default="", help="Further label selector, as kubectl takes it.")
+@_JSON
 @click.pass_obj
-def list(obj: Any, run_id: str | None, user: str | None, my_runs: bool, as_json: bool) -> None:
+def list(
+    obj: Any,
+    run_id: str | None,
+    user: str | None,
+    my_runs: bool,
+    all_runs: bool,
+    finished: bool,
+    label_selector: str,
+    as_json: bool,
+) -> None:
     from .workloads_command import list_workloads
 
-    list_workloads(obj, run_id, user, my_runs, as_json)
+    list_workloads(obj, run_id, user, my_runs, as_json, finished, label_selector, all_runs=all_runs)
 
 
 @kubernetes.command(
-    help="Terminate unfinished Kubernetes tasks of this flow. Killed tasks may result in newer attempts when using @retry."
+    help="Terminate unfinished Kubernetes tasks of this flow: of a run, a step or a task. Killed tasks may result in newer "
+    "attempts when using @retry."
 )
 @click.option("--my-runs", default=False, is_flag=True, help="Kill all my unfinished tasks.")
 @click.option("--user", default=None, help="Terminate unfinished tasks for the given user.")
 @click.option("--run-id", default=None, help="Terminate unfinished tasks corresponding to the run id.")
+@click.argument("target", metavar="[RUN[/STEP[/TASK]]]", required=False)
 @click.pass_obj
-def kill(obj: Any, run_id: str | None, user: str | None, my_runs: bool) -> None:
+def kill(obj: Any, target: str | None, run_id: str | None, user: str | None, my_runs: bool) -> None:
     from .workloads_command import kill_workloads
 
-    kill_workloads(obj, run_id, user, my_runs)
+    kill_workloads(obj, target, run_id, user, my_runs)
+
+
+@kubernetes.command(help="Show a workload and each of its ranks as they are now.")
+@_TARGET
+@_JSON
+@click.pass_obj
+def describe(obj: Any, target: str, as_json: bool) -> None:
+    from .describe_command import describe
+
+    describe(obj, target, as_json)
+
+
+@kubernetes.command(help="Say why a task waits or has failed, from the cluster or from what its run has left in the metadata.")
+@_TARGET
+@_JSON
+@click.pass_obj
+def why(obj: Any, target: str, as_json: bool) -> None:
+    from .describe_command import why
+
+    why(obj, target, as_json)
+
+
+@kubernetes.command(
+    help="Print a workload's object as it was posted; with --step, as it would be, with placeholders for what only a run knows."
+)
+@click.argument("target", metavar="[RUN[/STEP[/TASK]]]", required=False)
+@click.option("--step", default=None, help="A step of this flow, before a run.")
+@click.option("--num-parallel", default=None, type=click.IntRange(min=1), help="Number of ranks, of a @parallel step.")
+@click.option(
+    "--validate", default=False, is_flag=True, help="Have the server look at it, at its Jobs and at a pod of each (dry run)."
+)
+@_JSON
+@click.pass_obj
+def manifest(obj: Any, target: str | None, step: str | None, num_parallel: int | None, validate: bool, as_json: bool) -> None:
+    from .manifest_command import manifest_of_step, manifest_of_workload
+
+    if (target is None) == (step is None):
+        raise click.UsageError("Give either RUN[/STEP[/TASK]] or --step.")
+    if step is not None:
+        manifest_of_step(obj, step, num_parallel, validate, as_json)
+    elif target is not None:
+        manifest_of_workload(obj, target, as_json)

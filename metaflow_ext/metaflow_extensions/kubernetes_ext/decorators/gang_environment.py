@@ -22,10 +22,9 @@ def is_ours() -> bool:
     return os.environ.get(CONTRACT) == CONTRACT_VERSION and "METAFLOW_KUBERNETES_WORKLOAD" in os.environ
 
 
-def manifest_variables(control_task_id: str, size: int, address: str, port: int | None) -> dict[str, str]:
-    """The variables that every rank of a gang of `size` gets literally; `address` is control's DNS name."""
+def manifest_variables(control_task_id: str, size: int, port: int | None) -> dict[str, str]:
+    """The variables that every rank of a gang of `size` gets literally. MF_MASTER_ADDR is control's DNS name, beside them."""
     return {
-        "MF_MASTER_ADDR": address,
         "MF_MASTER_PORT": str(port or DEFAULT_PORT),
         "MF_WORLD_SIZE": str(size),
         "MF_PARALLEL_NUM_NODES": str(size),

@@ -88,16 +88,19 @@ def groups(name: str, task: TaskRef, options: Mapping[str, Any], code: TaskCode,
 
     if task.num_parallel is None:
         return (group("task", 1, container_script.plain_step(code.script)),)
-    address = f"{name}-{CONTROL}-0-0.{name}"
-    gang = environment.literals(gang_environment.manifest_variables(task.task_id, task.num_parallel, address, port))
+    # By label, not by name: then the manifest can also be posted under another one.
+    jobset = environment.fields({"METAFLOW_KUBERNETES_JOBSET_NAME": f"metadata.labels['{labels.JOBSET_NAME}']"})
+    address = environment.EnvVar(
+        "MF_MASTER_ADDR", template="$(METAFLOW_KUBERNETES_JOBSET_NAME)-control-0-0.$(METAFLOW_KUBERNETES_JOBSET_NAME)"
+    )
+    gang = (*jobset, address, *environment.literals(gang_environment.manifest_variables(task.task_id, task.num_parallel, port)))
     restart = environment.fields({"JOBSET_RESTART_ATTEMPT": f"metadata.annotations['{labels.JOBSET_RESTART_ATTEMPT}']"})
-    jobset = environment.literals({"METAFLOW_KUBERNETES_JOBSET_NAME": name})
     control = environment.literals({"MF_CONTROL_INDEX": "0", "UBF_CONTEXT": "ubf_control"})
     worker = (*environment.fields(WORKER_FIELDS), *environment.literals({"UBF_CONTEXT": "ubf_task"}))
-    found = [group(CONTROL, 1, container_script.control(code.script), gang, restart, jobset, control)]
+    found = [group(CONTROL, 1, container_script.control(code.script), gang, restart, control)]
     if task.num_parallel > 1:
         script = container_script.worker(code.script)
-        found.append(group(WORKER, task.num_parallel - 1, script, gang, restart, jobset, worker))
+        found.append(group(WORKER, task.num_parallel - 1, script, gang, restart, worker))
     return tuple(found)
 
 

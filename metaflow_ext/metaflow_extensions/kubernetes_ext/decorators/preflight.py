@@ -21,22 +21,26 @@ def gang_steps(graph: Any) -> list[str]:
 
 def check_steps(flow: str, graph: Any) -> None:
     """Make every step's workload with stand-ins for what is not known yet, so that what can't be is refused at once."""
+    from .settings import Settings
+
+    for node in graph:
+        for deco in node.decorators:
+            if deco.name == "kubernetes":
+                with as_metaflow_error(f"Step *{node.name}*: "):
+                    stand_in(flow, node.name, deco, 2 if getattr(deco, "is_parallel", False) else None, Settings())
+
+
+def stand_in(flow: str, step: str, deco: Any, num_parallel: int | None, settings: Any) -> tuple[Any, Any]:
+    """(TaskRef, LaunchSpec) of a step before its run: with stand-ins for run, task, user and code. Raises InvalidSpec."""
     from .container_script import TaskScript
     from .launch_spec import TaskCode, TaskRef, launch_spec
-    from .settings import Settings
 
     script = TaskScript(
         pathspec="flow/run/step/task", attempt=0, datastore="", datastore_root="", init_commands=(), bootstrap_commands=(),
         step_words=("step",),
     )  # fmt: skip
-    for node in graph:
-        for deco in node.decorators:
-            if deco.name != "kubernetes":
-                continue
-            size = 2 if getattr(deco, "is_parallel", False) else None
-            task = TaskRef(flow=flow, run_id="0", step=node.name, task_id="0", attempt=0, user="user", num_parallel=size)
-            with as_metaflow_error(f"Step *{node.name}*: "):
-                launch_spec(task, deco.launch_options(), TaskCode(script=script, environment={}), Settings(), submission="0")
+    task = TaskRef(flow=flow, run_id="0", step=step, task_id="0", attempt=0, user="user", num_parallel=num_parallel)
+    return task, launch_spec(task, deco.launch_options(), TaskCode(script=script, environment={}), settings, submission="0")
 
 
 def check_cluster(graph: Any) -> None:

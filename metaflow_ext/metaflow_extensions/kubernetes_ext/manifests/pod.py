@@ -77,6 +77,8 @@ def _container(container: ContainerSpec, storage: Storage) -> Manifest:
 def _env(variable: EnvVar) -> Manifest:
     if variable.field_path is not None:
         return {"name": variable.name, "valueFrom": {"fieldRef": {"fieldPath": variable.field_path}}}
+    if variable.template is not None:
+        return {"name": variable.name, "value": variable.template}
     return {"name": variable.name, "value": escaped(variable.value or "")}
 
 

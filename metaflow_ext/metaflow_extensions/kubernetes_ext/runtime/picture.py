@@ -12,6 +12,7 @@ from typing import Any
 from ..cluster.protocol import WatchEvent
 from ..status.model import Observation, PodRecord
 from ..status.pods import remember
+from ..status.reading import killed_by
 
 WORKLOAD, JOBS, PODS = "workload", "jobs", "pods"
 
@@ -31,6 +32,7 @@ class Picture:
         self._jobs: dict[str, Mapping[str, Any]] = {}
         self._pods: dict[str, PodRecord] = {}
         self._events: dict[str, Mapping[str, Any]] = {}
+        self._killed_by = ""
 
     def apply(self, source: str, event: WatchEvent, at: datetime) -> None:
         """`source` is WORKLOAD, JOBS or PODS."""
@@ -64,17 +66,19 @@ class Picture:
             pods=tuple(self._pods.values()),
             events=tuple(self._events.values()),
             admission=self.admission,
+            killed_by=self._killed_by,
         )
 
     def _set_workload(self, found: Mapping[str, Any], *, gone: bool) -> None:
         self.is_missing = gone
         self._workload = found
+        self._killed_by = killed_by(found) or self._killed_by
 
     def _sync_workload(self, items: list[Mapping[str, Any]], at: datetime) -> None:
         ours = [item for item in items if uid_of(item) == self._uid]
         self.is_missing = not ours
         if ours:
-            self._workload = ours[0]
+            self._set_workload(ours[0], gone=False)
 
     def _sync_jobs(self, items: list[Mapping[str, Any]], at: datetime) -> None:
         self._jobs = {uid_of(item): item for item in items}

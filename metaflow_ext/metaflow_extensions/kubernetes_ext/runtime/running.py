@@ -156,7 +156,8 @@ class RunningJobSet:
             listed = self._client.list(selection.resource, self._namespace, label_selector=selection.label_selector)
             self._picture.apply(selection.source, WatchEvent("SYNCED", {"items": listed.get("items") or []}), at)
         self._closer_look.look(self._picture, self._picture.observation(at))
-        return self._reduce()
+        self._refine()  # of one that has ended, ranks and cause are still to be found out
+        return self._status
 
     def look_closer(self) -> WorkloadStatus:
         """Read Events now, for causes that only they tell. Never fails."""

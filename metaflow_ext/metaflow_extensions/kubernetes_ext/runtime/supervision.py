@@ -163,3 +163,5 @@ class Supervision:
                 for line in lines:
                     tell(line.rstrip("\n"))
         self._socket.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(0.2)  # it is on its way out, unless it goes on in the background

@@ -40,11 +40,13 @@ def require_text(text: object, what: str, extra_bytes: int = 0) -> None:
 
 @dataclass(frozen=True)
 class EnvVar:
-    """`value` literally (no `$(VAR)` expansion: the manifest escapes it), or `field_path` of the pod (downward API)."""
+    """`value` literally (no `$(VAR)` expansion: the manifest escapes it), or `field_path` of the pod (downward API), or a
+    `template` with `$(VAR)` for variables that come before it."""
 
     name: str
     value: str | None = None
     field_path: str | None = None
+    template: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.match(self.name) or self.name == "." or self.name.startswith(".."):
@@ -52,10 +54,11 @@ class EnvVar:
                 f"{self.name!r} can't be the name of an environment variable in Kubernetes: letters, digits, '_', '-' or '.', "
                 "no digit first."
             )
-        if (self.value is None) == (self.field_path is None):
-            raise InvalidSpec(f"Environment variable {self.name} needs a value or a field of the pod, one of them.")
-        if self.value is not None:
-            require_text(self.value, f"The value of environment variable {self.name}", extra_bytes=len(self.name) + 1)
+        if sum(source is not None for source in (self.value, self.field_path, self.template)) != 1:
+            raise InvalidSpec(f"Environment variable {self.name} needs a value, a field of the pod or a template, one of them.")
+        if self.field_path is None:
+            given = self.template if self.value is None else self.value
+            require_text(given, f"The value of environment variable {self.name}", extra_bytes=len(self.name) + 1)
         if self.field_path is not None and not _FIELD_PATH.match(self.field_path):
             raise InvalidSpec(f"Environment variable {self.name}: {self.field_path!r} is not a field of a pod that it can get.")
 

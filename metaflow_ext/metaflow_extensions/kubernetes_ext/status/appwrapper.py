@@ -31,7 +31,7 @@ def appwrapper_status(observation: Observation, previous: WorkloadStatus | None 
         if not observation.was_seen:
             return previous or WorkloadStatus(phase=Phase.PENDING, size=0)
         before = previous or WorkloadStatus(phase=Phase.PENDING, size=0)
-        return final(gone(before, "AppWrapper", observation.at), previous)
+        return final(gone(before, "AppWrapper", observation), previous)
     inner = _inner(observation, wrapper)
     return final(_judge(observation, wrapper, inner, previous), previous)
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from ..spec import labels
+
 # Years outside are typing errors, and arithmetic with them overflows.
 _EARLIEST_YEAR, _LATEST_YEAR = 1971, 2999
 
@@ -99,6 +101,11 @@ def deletion_requested_at(obj: Any) -> datetime | None:
 def label(obj: Any, key: str) -> str:
     """A label, or the annotation of the same key: the indexes are written in both, in old clusters only in annotations."""
     return text(obj, "metadata", "labels", key) or text(obj, "metadata", "annotations", key)
+
+
+def killed_by(obj: Any) -> str:
+    """Who asked for this workload's deletion with `kubernetes kill`; "" where nobody did."""
+    return text(obj, "metadata", "annotations", labels.KILLED_BY)
 
 
 def owner_uids(obj: Any) -> set[str]:

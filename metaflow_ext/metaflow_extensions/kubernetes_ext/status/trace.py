@@ -14,7 +14,7 @@ from typing import Any
 from .appwrapper import is_wrapped
 from .model import KubernetesObject, Observation, PodRecord, WorkloadStatus
 from .pods import remember
-from .reading import created_at, dig, mapping, name, owner_uids, text, uid
+from .reading import created_at, dig, killed_by, mapping, name, owner_uids, text, uid
 
 Entry = Mapping[str, Any]
 Reducer = Callable[[Observation, "WorkloadStatus | None"], WorkloadStatus]
@@ -36,6 +36,7 @@ class TraceState:
     events: Mapping[str, KubernetesObject] = field(default_factory=dict)
     admissions: Mapping[str, KubernetesObject] = field(default_factory=dict)
     wrapped: KubernetesObject | None = None
+    killed_by: str = ""
 
     def observation(self) -> Observation:
         return Observation(
@@ -46,6 +47,7 @@ class TraceState:
             pods=tuple(self.pods.values()),
             events=tuple(self.events.values()),
             admission=self._admission(),
+            killed_by=self.killed_by,
             wrapped=self.wrapped,
         )
 
@@ -102,7 +104,8 @@ def advance(state: TraceState, entry: Entry) -> TraceState:
     if is_wrapped(obj, state.workload):
         state = replace(state, wrapped=obj)
     if kind == state.kind and name(obj) == state.name:
-        return replace(state, workload=None if deleted else obj, was_seen=True)
+        killer = killed_by(obj) or state.killed_by
+        return replace(state, workload=None if deleted else obj, was_seen=True, killed_by=killer)
     if kind == "Pod":
         return replace(state, pods=remember(state.pods, event_type, obj, state.at))
     if kind == "Job":

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from .describe import ranks_of
 from .diagnosis import Case, diagnose, first_incident, of_incident
@@ -72,7 +71,7 @@ def absent(view: View, kind: str) -> WorkloadStatus:
     if before and size == view.layout.size and have_all_succeeded(view):
         return succeeded(view)  # and then went, by its TTL or by hand
     ranks = view.ranks or (before.ranks if before else ())
-    status = gone(replace(_status(view, Phase.GONE), size=size, ranks=ranks), kind, view.observation.at)
+    status = gone(replace(_status(view, Phase.GONE), size=size, ranks=ranks), kind, view.observation)
     return replace(status, failure=_after_harm(view, kind) or status.failure)
 
 
@@ -135,14 +134,18 @@ def _do_all_run(ranks: Sequence[RankStatus], size: int) -> bool:
     return len(ranks) >= size and all(is_running(rank) for rank in ranks)
 
 
-def gone(before: WorkloadStatus, kind: str, at: datetime) -> WorkloadStatus:
+def gone(before: WorkloadStatus, kind: str, observation: Observation) -> WorkloadStatus:
     """The workload is not there any more, and nothing had failed in it before."""
+    killer = observation.killed_by
+    how = f"was killed by {killer} with `kubernetes kill`" if killer else "was deleted by someone else"
     failure = Failure(
         category=Category.GONE,
-        summary=f"The {kind} was deleted by someone else" + (f", with {ranks_of(before.size)}." if before.size else "."),
-        resolution="Find out who deletes workloads here (kubectl delete, a clean-up job), and run it again.",
-        reason="Gone",
-        at=at,
+        summary=f"The {kind} {how}" + (f", with {ranks_of(before.size)}." if before.size else "."),
+        resolution="Run it again when it is wanted again."
+        if killer
+        else "Find out who deletes workloads here (kubectl delete, a clean-up job), and run it again.",
+        reason="Killed" if killer else "Gone",
+        at=observation.at,
     )
     return replace(before, phase=Phase.GONE, reason="Gone", message="", waiting=None, failure=failure)
 

@@ -1,0 +1,114 @@
+"""`python flow.py kubernetes COMMAND`, on the development cluster and on the real Kubernetes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+import yaml
+
+from tests.contract.waiting import until
+from tests.flows.conftest import ON_BOTH, Runner
+from tests.flows.test_failures import left_over
+from tests.flows.test_killed import KUBERNETES, running_gang
+
+GANG = "gang_flow.py"
+
+
+def command(runner: Runner, *words: str, code: int = 0) -> str:
+    """What a command prints to standard output."""
+    done = subprocess.run(
+        runner.command(GANG, *words),
+        cwd=runner.home,
+        env=runner.environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def test_a_gang_that_runs_is_listed_described_and_killed(runner: Runner) -> None:
+    with running_gang(runner, "300") as (process, lines):
+        (row,) = json.loads(command(runner, "kubernetes", "list", "--json"))
+        target = f"{row['run_id']}/train"
+        listed = command(runner, "kubernetes", "list").splitlines()
+        assert listed[0].split()[:4] == ["NAME", "KIND", "RUN", "STEP"]
+        assert listed[1].split()[:4] == [row["name"], "JobSet", row["run_id"], "train"]
+        described = command(runner, "kubernetes", "describe", target)
+        assert "Status:    Running" in described
+        assert [line.split()[:2] for line in described.splitlines()[-2:]] == [["0", "control"], ["1", "worker"]]
+        (found,) = json.loads(command(runner, "kubernetes", "describe", f"GangFlow/{target}", "--json"))
+        assert (found["phase"], [rank["phase"] for rank in found["ranks"]]) == ("Running", ["Running", "Running"])
+        assert "Running." in command(runner, "kubernetes", "why", target)
+        assert command(runner, "kubernetes", "list", "-l", "metaflow.org/step=other") == ""
+        assert "No unfinished" in subprocess.run(
+            runner.command(GANG, "kubernetes", "kill", f"{row['run_id']}/join"),
+            cwd=runner.home, env=runner.environment, capture_output=True, text=True, check=True,
+        ).stderr  # fmt: skip
+        killed = command(runner, "kubernetes", "kill", target)
+        assert f"JobSet {row['name']} of step train" in killed
+    assert process.returncode != 0
+    assert "was killed by tester with `kubernetes kill`, with all 2 ranks." in "".join(lines)
+    assert until(lambda: left_over(runner) == "", "nothing is left")
+
+
+@ON_BOTH
+def test_why_is_known_after_everything_is_gone(runner: Runner) -> None:
+    assert runner.gang("run", "--size", "2", "--fail-rank", "1").code != 0
+    until(lambda: left_over(runner) == "", "nothing is left")
+    run_id = (runner.home / ".metaflow" / "GangFlow" / "latest_run").read_text()
+    told = command(runner, "kubernetes", "why", run_id)
+    assert f"{run_id}/train/" in told
+    assert "Worker 0 (rank 1, pod " in told
+    assert "failed with exit code 3" in told
+    assert "|   about to fail" in told
+    (found,) = json.loads(command(runner, "kubernetes", "why", f"{run_id}/train", "--json"))
+    assert (found["failure"]["category"], found["failure"]["rank"], found["failure"]["exit_code"]) == ("user_error", 1, 3)
+    assert "Nothing of 123 is in the cluster" in command(runner, "kubernetes", "why", "123", code=1)
+
+
+@ON_BOTH
+def test_a_manifest_can_be_posted_again_under_another_name(runner: Runner) -> None:
+    done = runner.gang("run", "--size", "2")
+    assert done.code == 0, str(done)
+    run_id = (runner.home / ".metaflow" / "GangFlow" / "latest_run").read_text()
+    manifest = yaml.safe_load(command(runner, "kubernetes", "manifest", f"{run_id}/train"))
+    assert "status" not in manifest
+    assert "uid" not in manifest["metadata"]
+    manifest["metadata"]["name"] = "again"
+    path = runner.home / "again.json"
+    path.write_text(json.dumps(manifest))
+    assert "created" in runner.kubectl("create", "-f", str(path))
+    until(lambda: "Completed" in runner.kubectl("get", "jobset", "again"), "it runs to its end", 120)
+
+
+@ON_BOTH
+def test_a_manifest_before_the_run_is_validated_with_its_jobs_and_pods(runner: Runner) -> None:
+    words = ["--with", KUBERNETES, "kubernetes", "manifest", "--step", "train", "--num-parallel", "4"]
+    manifest = yaml.safe_load(command(runner, *words, "--validate"))
+    assert [entry["name"] for entry in manifest["spec"]["replicatedJobs"]] == ["control", "worker"]
+    assert "how large" in command(runner, *words[:-2], code=1)
+
+
+def test_a_quota_that_the_pods_do_not_meet_is_found_before_the_run(runner: Runner) -> None:
+    runner.kubectl("create", "quota", "limit", "--hard=limits.memory=1Gi")
+    until(lambda: "hard:" in runner.kubectl("get", "quota", "limit", "-o", "yaml").partition("status:")[2], "it is counted")
+    words = ["--with", KUBERNETES, "kubernetes", "manifest", "--step", "train", "--num-parallel", "4", "--validate"]
+    assert "must specify limits.memory" in command(runner, *words, code=1)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        pytest.param(["describe", "1/2/3/4"], "is not RUN, RUN/STEP or RUN/STEP/TASK", id="a path that is too long"),
+        pytest.param(["describe", "1"], "No workload of 1 is in the cluster", id="no such run"),
+        pytest.param(["manifest", "--step", "nope"], "There is no step 'nope'", id="no such step"),
+        pytest.param(["manifest", "--step", "train"], "is not for Kubernetes", id="a step without @kubernetes"),
+    ],
+)
+def test_what_can_not_be_answered_is_said(runner: Runner, words: list[str], text: str) -> None:
+    assert text in command(runner, "kubernetes", *words, code=1)
