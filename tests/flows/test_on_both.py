@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 
+from tests.contract.places import CLUSTER
 from tests.flows.conftest import ON_BOTH, Runner
 from tests.flows.test_failures import eventually, left_over, own_lines
 from tests.flows.test_gangs import read_run
@@ -17,7 +18,7 @@ from tests.flows.test_gangs import read_run
 pytestmark = ON_BOTH
 
 
-@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("size", [1, 2, 4, 16])
 def test_a_gang_ends_well(runner: Runner, size: int) -> None:
     done = runner.gang("run", "--size", str(size))
     assert done.code == 0, str(done)
@@ -67,6 +68,33 @@ def test_out_of_memory(runner: Runner) -> None:
     lines = own_lines(done)
     assert "Worker 0 (rank 1, pod " in lines
     assert "ran out of memory (OOMKilled, exit code 137)" in lines, lines
+
+
+def test_an_image_that_does_not_exist_is_given_up_in_time(runner: Runner) -> None:
+    image = (
+        f"{os.environ[f'{CLUSTER}IMAGE'].rpartition('/')[0]}/nope:1" if runner.kind == "real" else "devcluster/does-not-exist:1"
+    )
+    done = runner.gang("run", "--size", "2", options=f"cpu=0.1,memory=200,disk=10,image={image},image_pull_timeout=3")
+    assert done.code != 0
+    lines = own_lines(done)
+    assert f"can't get its image {image}" in lines
+    assert "for 3 s (image_pull_timeout)" in lines, lines
+    assert eventually(lambda: left_over(runner) == "", 60), left_over(runner)
+
+
+def test_what_no_node_has_room_for_is_given_up_in_time(runner: Runner) -> None:
+    done = runner.gang("run", "--size", "2", options="cpu=1000,memory=200,disk=10,launch_timeout=8")
+    assert done.code != 0
+    lines = own_lines(done)
+    assert "within 8 s (launch_timeout): " in lines, lines
+    assert "nodes are available: 1 Insufficient cpu." in lines, lines
+    assert eventually(lambda: left_over(runner) == "", 60), left_over(runner)
+
+
+def test_a_foreach_over_gangs(runner: Runner) -> None:
+    done = runner.run("foreach_gang_flow.py", "run", "--with", "kubernetes:cpu=0.1,memory=200,disk=10", timeout=400)
+    assert done.code == 0, str(done)
+    assert "result [[('a', 0), ('a', 1)], [('b', 0), ('b', 1)]]" in done.output
 
 
 def test_a_failed_gang_is_resumed_as_a_whole(runner: Runner) -> None:

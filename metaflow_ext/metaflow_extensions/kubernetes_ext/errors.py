@@ -8,8 +8,7 @@
     │   ├── Forbidden          401, 403 by RBAC: which verb on which resource
     │   ├── Rejected           400, 403 by a webhook or quota, 422: the cluster refuses this object
     │   └── Unavailable        no answer, 429, 5xx: worth another try
-    ├── TaskFailed             the workload ran and failed; carries the Failure
-    └── LaunchTimeout          the workload didn't start within its limit
+    └── TaskFailed             the workload failed, or did not start in time; carries the Failure
 
 Only decorators/, cli/ and torchx_scheduler/ turn these into their host's exceptions.
 """
@@ -76,11 +75,3 @@ class TaskFailed(KubernetesExtError):
     def __init__(self, failure: Any) -> None:
         super().__init__(getattr(failure, "summary", str(failure)))
         self.failure = failure
-
-
-class LaunchTimeout(KubernetesExtError):
-    """The workload did not start within its limit. `waiting` is a `status.model.Waiting` or None."""
-
-    def __init__(self, message: str, waiting: Any = None) -> None:
-        super().__init__(message)
-        self.waiting = waiting

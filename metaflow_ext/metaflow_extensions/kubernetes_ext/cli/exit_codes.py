@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from metaflow.exception import METAFLOW_EXIT_DISALLOW_RETRY as DISALLOW_RETRY
 
-from ..errors import ClusterError, InvalidSpec, KubernetesExtError, LaunchTimeout, TaskFailed, Unavailable
+from ..errors import ClusterError, InvalidSpec, KubernetesExtError, TaskFailed, Unavailable
 
 FAILED = 1
 
@@ -21,8 +21,6 @@ def is_retryable(error: KubernetesExtError) -> bool:
         return bool(error.failure.is_retryable)
     if isinstance(error, InvalidSpec):
         return False
-    if isinstance(error, LaunchTimeout):
-        return not getattr(error.waiting, "is_hopeless", False)
     return isinstance(error, Unavailable) or not isinstance(error, ClusterError)
 
 

@@ -27,8 +27,10 @@ from ..runtime.monitor import Monitor
 from ..runtime.running import RunningJobSet
 from ..runtime.submit import submit, withdraw
 from ..runtime.supervision import ADDRESS, Supervised, owned
+from ..spec import quantities
 from ..spec.names import TaskIds, workload_name
 from ..status.diagnosis import of_waiting
+from ..status.launch_limit import LaunchLimit
 from ..status.model import Phase, WorkloadStatus
 from . import exit_codes, failure_report, rank_records
 from .interrupts import Interrupted, interruptible
@@ -191,7 +193,7 @@ class _Launch:
         reporter.line(f"{self._backend.kind} {running.name} created in namespace {running.namespace}.")
         try:
             with running:
-                status = _end_of(running, monitor)
+                status = _end_of(running, monitor, self._launch_limit())
         except Interrupted as interrupted:
             reporter.line(f"{interrupted}: deleting {self._backend.kind} {running.name} with its pods.")
             self._delete(running)
@@ -221,6 +223,13 @@ class _Launch:
                 reporter.line(str(error))
         raise TaskFailed(status.failure)
 
+    def _launch_limit(self) -> LaunchLimit:
+        given, settings = self._options, self._settings
+        return LaunchLimit(
+            launch=_seconds(given.get("launch_timeout"), settings.launch_timeout, "launch_timeout"),
+            image_pull=_seconds(given.get("image_pull_timeout"), settings.image_pull_timeout, "image_pull_timeout"),
+        )
+
     def _delete(self, running: RunningJobSet) -> None:
         """Raises ClusterError; the supervisor then goes on trying when this process has ended."""
         running.kill()
@@ -242,13 +251,25 @@ def detach() -> None:
     os._exit(0)
 
 
-def _end_of(running: RunningJobSet, monitor: Monitor) -> WorkloadStatus:
-    """The terminal status; a workload that waits for what can't come is given up, and ends here as failed."""
-    for status in running.changes():
+def _end_of(running: RunningJobSet, monitor: Monitor, limit: LaunchLimit) -> WorkloadStatus:
+    """The terminal status; a workload that waits for what can't come, or too long, is given up, and ends here as failed."""
+    status = running.status
+    while not status.is_terminal:
         monitor.show(status)
+        at = running.observation.at
         if status.waiting is not None and status.waiting.is_hopeless:
-            return replace(status, phase=Phase.FAILED, failure=of_waiting(status.waiting, running.observation.at))
+            return replace(status, phase=Phase.FAILED, failure=of_waiting(status.waiting, at))
+        if running.outage_since is None:  # else nobody knows whether it has started meanwhile
+            limit = limit.seen(status, at)
+            if failure := limit.exceeded(status, at):
+                return replace(running.look_closer(), phase=Phase.FAILED, failure=failure)
+        status = running.step()
+    monitor.show(status)
     return monitor.finish()
+
+
+def _seconds(given: Any, default: int, what: str) -> int:
+    return default if given in (None, "") else quantities.whole(given, what)
 
 
 def _project() -> dict[str, str]:

@@ -8,5 +8,11 @@ KUBERNETES_LOGS = from_conf("KUBERNETES_LOGS", "control")
 # Seconds between SIGTERM and SIGKILL when a pod is stopped.
 KUBERNETES_GRACE_PERIOD_SECONDS = from_conf("KUBERNETES_GRACE_PERIOD_SECONDS", 30)
 
+# Seconds until all ranks must run, without the time in a queue; 0: no limit. Clusters grow by nodes, and people wait for them.
+KUBERNETES_LAUNCH_TIMEOUT = from_conf("KUBERNETES_LAUNCH_TIMEOUT", 24 * 60 * 60)
+
+# Seconds for which an image may fail to be pulled; 0: no limit. Registries are away for minutes; a wrong name is wrong for ever.
+KUBERNETES_IMAGE_PULL_TIMEOUT = from_conf("KUBERNETES_IMAGE_PULL_TIMEOUT", 20 * 60)
+
 # Seconds that a finished workload stays. Core's own setting, which Metaflow 2.19.0 doesn't have yet.
 KUBERNETES_JOB_TTL_SECONDS_AFTER_FINISHED = from_conf("KUBERNETES_JOB_TTL_SECONDS_AFTER_FINISHED", 7 * 24 * 60 * 60)

@@ -42,6 +42,8 @@ CORE: dict[str, str] = {
 OURS: dict[str, str] = {
     "logs": TEXT,
     "grace_period": TEXT,
+    "launch_timeout": TEXT,
+    "image_pull_timeout": TEXT,
 }
 
 # On the command line --namespace is Metaflow's own.

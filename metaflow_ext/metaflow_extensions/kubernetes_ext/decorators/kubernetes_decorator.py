@@ -34,6 +34,12 @@ class KubernetesDecorator(CoreKubernetesDecorator):
         such as "0,3". Failed ranks are shown at the end in any case. Default METAFLOW_KUBERNETES_LOGS, "control".
     grace_period : int, optional, default None
         Seconds between SIGTERM and SIGKILL when the pods are stopped. Default METAFLOW_KUBERNETES_GRACE_PERIOD_SECONDS, 30.
+    launch_timeout : int, optional, default None
+        Seconds until all ranks must run, without the time in a queue; 0 is no limit. Default
+        METAFLOW_KUBERNETES_LAUNCH_TIMEOUT, a day.
+    image_pull_timeout : int, optional, default None
+        Seconds for which an image may fail to be pulled; 0 is no limit. Default METAFLOW_KUBERNETES_IMAGE_PULL_TIMEOUT,
+        20 minutes.
     """
     )
 

@@ -20,6 +20,8 @@ class Settings:
     secrets: tuple[str, ...] = ()
     logs: str = "control"
     grace_seconds: int = 30
+    launch_timeout: int = 24 * 60 * 60
+    image_pull_timeout: int = 20 * 60
     task_environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -35,6 +37,8 @@ def read_settings(datastore_type: str) -> Settings:
         secrets=tuple(name.strip() for name in (config.KUBERNETES_SECRETS or "").split(",") if name.strip()),
         logs=config.KUBERNETES_LOGS,
         grace_seconds=quantities.whole(config.KUBERNETES_GRACE_PERIOD_SECONDS, "METAFLOW_KUBERNETES_GRACE_PERIOD_SECONDS"),
+        launch_timeout=quantities.whole(config.KUBERNETES_LAUNCH_TIMEOUT, "METAFLOW_KUBERNETES_LAUNCH_TIMEOUT"),
+        image_pull_timeout=quantities.whole(config.KUBERNETES_IMAGE_PULL_TIMEOUT, "METAFLOW_KUBERNETES_IMAGE_PULL_TIMEOUT"),
         task_environment=task_environment(datastore_type),
     )
 

@@ -1,0 +1,76 @@
+"""A gang in a queue of Kueue, for an hour: a few lines, a few requests, no verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from metaflow_extensions.kubernetes_ext.cluster.protocol import JOBS, PODS, Resource
+from metaflow_extensions.kubernetes_ext.runtime.monitor import Monitor
+from metaflow_extensions.kubernetes_ext.runtime.running import RunningJobSet
+from metaflow_extensions.kubernetes_ext.spec import labels
+from metaflow_extensions.kubernetes_ext.status.launch_limit import LaunchLimit
+from metaflow_extensions.kubernetes_ext.status.model import Phase
+from tests.fakes import FakeClock, FakeCluster, RecordingReporter
+from tests.unit.runtime.workloads import BACKEND, JOBSETS, NAME, Gang
+
+WORKLOADS = Resource("kueue.x-k8s.io", "v1beta1", "workloads", "Workload")
+MINUTE = 60
+MESSAGE = "couldn't assign flavors to pod set worker: insufficient unused quota for cpu in flavor default, {} more needed"
+
+
+class Queue:
+    """Kueue, as far as its words go."""
+
+    def __init__(self, cluster: FakeCluster, gang: Gang) -> None:
+        self.cluster = cluster
+        self.uid = gang.object["metadata"]["uid"]
+        self.suspend(True)
+        self.says("Pending", MESSAGE.format(1))
+
+    def suspend(self, suspended: bool) -> None:
+        metadata = {"name": NAME, "labels": {labels.KUEUE_QUEUE: "team"}}
+        condition = {"type": "Suspended", "status": "True" if suspended else "False"}
+        body = {"metadata": metadata, "spec": {"suspend": suspended}, "status": {"conditions": [condition]}}
+        self.cluster.patch(JOBSETS, "default", NAME, body)
+
+    def says(self, reason: str, message: str, **status: Any) -> None:
+        condition = {"type": "QuotaReserved", "status": "False", "reason": reason, "message": message}
+        metadata = {"name": "w", "labels": {labels.KUEUE_JOB_UID: self.uid}}
+        self.cluster.update(
+            WORKLOADS,
+            {
+                "metadata": metadata,
+                "spec": {"queueName": "team", "active": True},
+                "status": {"conditions": [condition], **status},
+            },
+        )
+
+
+def test_an_hour_in_a_queue_costs_few_lines_and_requests_and_is_no_reason_to_give_up() -> None:
+    clock, cluster, reporter = FakeClock(), FakeCluster(served=(JOBS, PODS, JOBSETS, WORKLOADS)), RecordingReporter()
+    gang = Gang(cluster, 2)
+    queue = Queue(cluster, gang)
+    cluster.requests.clear()
+    for minute in range(5, 60, 5):  # other gangs come and go
+        clock.at(minute * MINUTE, lambda minute=minute: queue.says("Pending", MESSAGE.format(2 + minute % 7)))
+    clock.at(20 * MINUTE, lambda: queue.says("Inadmissible", "ClusterQueue team is inactive"))
+    clock.at(60 * MINUTE, lambda: queue.suspend(False))
+    clock.at(60 * MINUTE + 5, gang.start)
+    clock.at(61 * MINUTE, gang.succeed)
+    phases, limit = [Phase.PENDING], LaunchLimit(launch=120, image_pull=60)
+    with RunningJobSet(cluster, BACKEND, gang.object, namespace="default", clock=clock, tell=reporter.line) as running:
+        monitor = Monitor(cluster, running, reporter, clock=clock, which="none")
+        status = running.status
+        while not status.is_terminal:
+            monitor.show(status)
+            limit = limit.seen(status, running.observation.at)
+            assert limit.exceeded(status, running.observation.at) is None
+            assert not (status.waiting and status.waiting.is_hopeless)
+            phases += [] if phases[-1] is status.phase else [status.phase]
+            status = running.step(10)
+        monitor.show(status)
+        monitor.close()
+    assert [*phases, status.phase] == [Phase.PENDING, Phase.QUEUED, Phase.STARTING, Phase.RUNNING, Phase.SUCCEEDED]
+    assert "Waits in queue team: " + MESSAGE.format(1) + "." in reporter.lines
+    assert len(reporter.lines) < 10, reporter.lines
+    assert sum(cluster.requests.values()) < 60, cluster.requests
