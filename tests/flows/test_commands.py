@@ -8,6 +8,7 @@ import subprocess
 import pytest
 import yaml
 
+from metaflow_extensions.kubernetes_ext import replay
 from tests.contract.waiting import until
 from tests.flows.conftest import ON_BOTH, Runner
 from tests.flows.test_failures import left_over
@@ -69,6 +70,40 @@ def test_why_is_known_after_everything_is_gone(runner: Runner) -> None:
     (found,) = json.loads(command(runner, "kubernetes", "why", f"{run_id}/train", "--json"))
     assert (found["failure"]["category"], found["failure"]["rank"], found["failure"]["exit_code"]) == ("user_error", 1, 3)
     assert "Nothing of 123 is in the cluster" in command(runner, "kubernetes", "why", "123", code=1)
+
+
+@ON_BOTH
+def test_logs_come_from_pods_and_later_from_what_metaflow_has_kept(runner: Runner) -> None:
+    done = runner.gang("run", "--size", "3")
+    assert done.code == 0, str(done)
+    run_id = (runner.home / ".metaflow" / "GangFlow" / "latest_run").read_text()
+    words = ["kubernetes", "logs", f"{run_id}/train"]
+    hello = [f"[rank {rank}] hello from rank {rank} of 3" for rank in range(3)]
+    assert sorted(command(runner, *words, "--grep", "^hello").splitlines()) == hello
+    assert command(runner, *words, "--rank", "1", "--grep", "hello").splitlines() == [hello[1]]
+    assert len(command(runner, *words, "--tail", "1").splitlines()) == 3
+    assert command(runner, *words, "--since", "2099-01-01T00:00:00Z") == ""
+    runner.kubectl("delete", "jobsets,jobs,pods", "--all")
+    until(lambda: left_over(runner) == "", "nothing is left")
+    assert sorted(command(runner, *words, "--grep", "^hello").splitlines()) == hello
+    assert "neither in the cluster nor" in command(runner, "kubernetes", "logs", "123", code=1)
+
+
+def test_logs_follow_and_a_recording_replays(runner: Runner) -> None:
+    with running_gang(runner, "6") as (process, lines):
+        (row,) = json.loads(command(runner, "kubernetes", "list", "--json"))
+        target = f"{row['run_id']}/train"
+        recording = subprocess.Popen(
+            runner.command(GANG, "kubernetes", "record", target, "-o", "trace.jsonl"), cwd=runner.home, env=runner.environment
+        )
+        followed = command(runner, "kubernetes", "logs", target, "--follow")
+    assert process.returncode == 0, "".join(lines)
+    assert recording.wait(60) == 0
+    assert sorted(line for line in followed.splitlines() if "hello" in line) == [
+        f"[rank {rank}] hello from rank {rank} of 2" for rank in range(2)
+    ]
+    found = list(replay.moments(replay.read(runner.home / "trace.jsonl")))
+    assert replay.summary(found)["phase"] == "Succeeded"
 
 
 @ON_BOTH

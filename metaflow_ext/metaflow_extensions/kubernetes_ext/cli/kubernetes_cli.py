@@ -159,3 +159,34 @@ def manifest(obj: Any, target: str | None, step: str | None, num_parallel: int |
         manifest_of_step(obj, step, num_parallel, validate, as_json)
     elif target is not None:
         manifest_of_workload(obj, target, as_json)
+
+
+@kubernetes.command(
+    help="Print what the ranks have written, in the order of time: from their pods, else from what Metaflow has kept."
+)
+@_TARGET
+@click.option("--rank", "ranks", default="all", help="control, all, or ranks such as 0,3.")
+@click.option("--since", default=None, help="90s, 5m, 2h or 1d ago, or an RFC 3339 time stamp.")
+@click.option("--tail", default=None, type=click.IntRange(min=1), help="The last lines of each rank.")
+@click.option("--grep", default=None, help="Only lines that match this regular expression.")
+@click.option("--previous", default=False, is_flag=True, help="Of the attempt before the last.")
+@click.option("-f", "--follow", default=False, is_flag=True, help="Go on until the workload has ended.")
+@click.pass_obj
+def logs(
+    obj: Any, target: str, ranks: str, since: str | None, tail: int | None, grep: str | None, previous: bool, follow: bool
+) -> None:
+    from .logs_command import logs
+
+    logs(obj, target, ranks, since, tail, grep, previous, follow)
+
+
+@kubernetes.command(
+    help="Write what can be watched of a workload to a file for a bug report, without values of variables and commands."
+)
+@_TARGET
+@click.option("-o", "--output", required=True, help="The file, JSON lines.")
+@click.pass_obj
+def record(obj: Any, target: str, output: str) -> None:
+    from .record_command import record
+
+    record(obj, target, output)
