@@ -124,8 +124,8 @@ def stages(
     if paths:
         return [("tests", lambda: tests.pytest("tests", "-v", *arguments))]
     unit = ["tests", *(f"--ignore=tests/{name}" for name in NOT_UNIT), "-m", "not real", "-q", f"-n{usable_cores()}"]
-    flows = ["tests/flows", "-m", "not real", "-v", "-n2"]
-    real = ["tests/contract", "tests/flows", "-m", "real", "-v", "-n2"]
+    flows = ["tests/flows", "-m", "not real", "-v", "-n2", "--durations=12"]
+    real = ["tests/contract", "tests/flows", "-m", "real", "-v", "-n2", "--durations=12"]
     result: list[tuple[str, Callable[[], bool]]] = [
         ("ruff format", lambda: tests.check("ruff", "format", "--check", ".")),
         ("ruff check", lambda: tests.check("ruff", "check", ".")),

@@ -84,7 +84,7 @@ GOES_ON: dict[str, Scene] = {
     "list events": wait_then_delete(NO_IMAGE),
     "list workloads.kueue.x-k8s.io": wait_then_delete(QUEUED_GANG),
 }
-AT_KILL = {"patch jobsets.jobset.x-k8s.io", "patch jobs.batch"}  # tests/flows/test_on_both.py
+AT_KILL = {"patch jobsets.jobset.x-k8s.io", "patch jobs.batch"}  # tests/flows/test_commands.py
 
 
 def test_the_table_the_role_and_the_tests_name_the_same_permissions() -> None:

@@ -63,12 +63,14 @@ class Runner:
             pytest.fail(f"{flow} {' '.join(words)} did not end within {timeout} s:\n{output}")
         return Done(process.returncode, output)
 
-    def gang(self, *words: str, options: str = "cpu=0.1,memory=200,disk=10", **environment: str) -> Done:
-        """gang_flow.py with its gang on Kubernetes; on the real cluster only the gang, since every container takes its time."""
+    def gang(
+        self, *words: str, options: str = "cpu=0.1,memory=200,disk=10", flow: str = "gang_flow.py", **environment: str
+    ) -> Done:
+        """A flow with its gang on Kubernetes; on the real cluster only the gang, since every container takes its time."""
         if self.kind == "real":
-            return self.run("gang_flow.py", *words, timeout=400, TEST_GANG_ONLY=options, **environment)
+            return self.run(flow, *words, timeout=400, TEST_GANG_ONLY=options, **environment)
         command, *rest = words
-        return self.run("gang_flow.py", command, "--with", f"kubernetes:{options}", *rest, **environment)
+        return self.run(flow, command, "--with", f"kubernetes:{options}", *rest, **environment)
 
     def python(self, code: str, timeout: float = 60) -> str:
         """What `code` prints in a process of its own, as a user of the Client API would run it."""

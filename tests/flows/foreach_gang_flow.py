@@ -1,5 +1,6 @@
 """A foreach whose body has a gang, a plain step before it and one after."""
 
+from gang_flow import gang_only
 from metaflow import FlowSpec, current, parallel, step
 
 
@@ -14,6 +15,7 @@ class ForeachGangFlow(FlowSpec):
         self.name_of_branch = self.input
         self.next(self.train, num_parallel=2)
 
+    @gang_only
     @parallel
     @step
     def train(self):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.flows.conftest import Runner
+from tests.flows.conftest import ON_BOTH, Runner
 
 READ_RUN = """
 import json
@@ -30,9 +30,10 @@ def read_run(
     return json.loads(runner.python(READ_RUN.format(flow=flow, step=step, join=join, names=list(names))))
 
 
+@ON_BOTH
 @pytest.mark.parametrize("size", [1, 2, 4, 16])
 def test_a_gang_of_any_size(runner: Runner, size: int) -> None:
-    done = runner.run("gang_flow.py", "run", "--with", "kubernetes:cpu=0.1,memory=100,disk=10", "--size", str(size))
+    done = runner.gang("run", "--size", str(size))
     assert done.code == 0, str(done)
     names = ("ranks", "sizes", "control_ids", "task_ids", "flags", "main_ips", "gang_tasks", "environments")
     run = read_run(runner, names=names)
@@ -86,12 +87,6 @@ def test_decorators_on_a_gang_step(runner: Runner) -> None:
         "-o", "jsonpath={.items[*].spec.containers[0].resources.requests.memory}",
     )  # fmt: skip
     assert set(requested.split()) == {"5100M"}, "the larger of @resources and @kubernetes"
-
-
-def test_a_foreach_over_gangs(runner: Runner) -> None:
-    done = runner.run("foreach_gang_flow.py", "run", "--with", "kubernetes:cpu=0.1", "--max-workers", "2")
-    assert done.code == 0, str(done)
-    assert "result [[('a', 0), ('a', 1)], [('b', 0), ('b', 1)]]" in done.output
 
 
 def test_a_decorator_that_knows_only_core_s_parallel_gets_a_working_gang(runner: Runner) -> None:

@@ -17,9 +17,12 @@ from tests.flows.test_failures import KUBERNETES, eventually, left_over, step_pr
 @contextmanager
 def running_gang(runner: Runner, seconds: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
     """A run whose gang of 2 runs by now, and what it has printed, which grows until it ends."""
+    words, environment = ["--with", KUBERNETES], runner.environment
+    if runner.kind == "real":
+        words, environment = [], {**environment, "TEST_GANG_ONLY": KUBERNETES.removeprefix("kubernetes:")}
     process = subprocess.Popen(
-        runner.command("gang_flow.py", "run", "--with", KUBERNETES, "--size", "2", "--seconds", seconds),
-        cwd=runner.home, env=runner.environment, stdin=subprocess.DEVNULL,
+        runner.command("gang_flow.py", "run", *words, "--size", "2", "--seconds", seconds),
+        cwd=runner.home, env=environment, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
     )  # fmt: skip
     lines: list[str] = []

@@ -18,23 +18,6 @@ from tests.flows.test_gangs import read_run
 pytestmark = ON_BOTH
 
 
-@pytest.mark.parametrize("size", [1, 2, 4, 16])
-def test_a_gang_ends_well(runner: Runner, size: int) -> None:
-    done = runner.gang("run", "--size", str(size))
-    assert done.code == 0, str(done)
-    run = read_run(runner, names=("ranks", "sizes", "gang_tasks", "main_ips"))
-    data = {name: eval(text) for name, text in run["data"].items()}
-    assert data["ranks"] == list(range(size))
-    assert data["sizes"] == {size}
-    assert len(data["main_ips"]) == 1
-    assert len({task["pod"] for task in data["gang_tasks"]}) == size
-    assert len(run["tasks"]) == size
-    for task in run["tasks"].values():
-        assert "hello from rank" in task["stdout"]
-        assert task["metadata"]["kubernetes-exit-code"] == "0"
-        assert task["metadata"]["kubernetes-node-name"]
-
-
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -92,7 +75,7 @@ def test_what_no_node_has_room_for_is_given_up_in_time(runner: Runner) -> None:
 
 
 def test_a_foreach_over_gangs(runner: Runner) -> None:
-    done = runner.run("foreach_gang_flow.py", "run", "--with", "kubernetes:cpu=0.1,memory=200,disk=10", timeout=400)
+    done = runner.gang("run", flow="foreach_gang_flow.py")
     assert done.code == 0, str(done)
     assert "result [[('a', 0), ('a', 1)], [('b', 0), ('b', 1)]]" in done.output
 

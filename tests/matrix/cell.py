@@ -17,7 +17,7 @@ TESTS = (
     "tests/unit/cluster",
     "tests/unit/decorators",
     "tests/contract",
-    "tests/flows/test_gangs.py::test_a_gang_of_any_size[2]",
+    "tests/flows/test_gangs.py::test_a_gang_of_any_size[2-devcluster]",
     "tests/flows/test_on_both.py::test_the_report_names_the_culprit[exit 3 on a worker-devcluster]",
 )
 
