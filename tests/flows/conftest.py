@@ -8,6 +8,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from tests.contract import places
 SECRETS = Resource("", "v1", "secrets", "Secret")
 FLOWS = Path(__file__).parent
 REPOSITORY = FLOWS.parent.parent
+GANG_OPTIONS = "cpu=0.1,memory=200,disk=10"
 
 
 @dataclass
@@ -63,9 +65,7 @@ class Runner:
             pytest.fail(f"{flow} {' '.join(words)} did not end within {timeout} s:\n{output}")
         return Done(process.returncode, output)
 
-    def gang(
-        self, *words: str, options: str = "cpu=0.1,memory=200,disk=10", flow: str = "gang_flow.py", **environment: str
-    ) -> Done:
+    def gang(self, *words: str, options: str = GANG_OPTIONS, flow: str = "gang_flow.py", **environment: str) -> Done:
         """A flow with its gang on Kubernetes; on the real cluster only the gang, since every container takes its time."""
         if self.kind == "real":
             return self.run(flow, *words, timeout=400, TEST_GANG_ONLY=options, **environment)
@@ -91,6 +91,31 @@ class Runner:
             check=False,
         )
         return done.stdout + done.stderr
+
+
+@contextmanager
+def running_gang(runner: Runner, seconds: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """A run whose gang of 2 runs by now, and what it has printed, which is whole at the end."""
+    words, environment = ["--with", f"kubernetes:{GANG_OPTIONS}"], runner.environment
+    if runner.kind == "real":
+        words, environment = [], {**environment, "TEST_GANG_ONLY": GANG_OPTIONS}
+    process = subprocess.Popen(
+        runner.command("gang_flow.py", "run", *words, "--size", "2", "--seconds", seconds),
+        cwd=runner.home, env=environment, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # a shell may have it ignored
+    )  # fmt: skip
+    lines: list[str] = []
+    with process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line)
+            if "hello from rank 0" in line:
+                yield process, lines
+                break
+        else:
+            pytest.fail(f"the gang did not run:\n{''.join(lines)}")
+        lines += process.stdout.readlines()
 
 
 def base_environment(home: Path) -> dict[str, str]:

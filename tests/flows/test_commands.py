@@ -10,9 +10,8 @@ import yaml
 
 from metaflow_extensions.kubernetes_ext import replay
 from tests.contract.waiting import until
-from tests.flows.conftest import ON_BOTH, Runner
-from tests.flows.test_failures import left_over
-from tests.flows.test_killed import KUBERNETES, running_gang
+from tests.flows.conftest import ON_BOTH, Runner, running_gang
+from tests.flows.test_failures import KUBERNETES, left_over
 
 GANG = "gang_flow.py"
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.flows.conftest import Done, Runner
+from tests.flows.conftest import GANG_OPTIONS, Done, Runner, running_gang
 
-KUBERNETES = "kubernetes:cpu=0.1,memory=200,disk=10"
+KUBERNETES = f"kubernetes:{GANG_OPTIONS}"
 
 
 def left_over(runner: Runner, flow: str = "GangFlow", step: str = "train") -> str:
@@ -117,24 +117,13 @@ def is_done(runner: Runner, attempt: str, flow: str = "GangFlow") -> bool:
 
 @pytest.mark.parametrize("way", ["Ctrl-C", "SIGTERM to the run", "SIGHUP to the run", "SIGTERM to the step process"])
 def test_an_interrupted_run_leaves_nothing(runner: Runner, way: str) -> None:
-    process = subprocess.Popen(
-        runner.command("gang_flow.py", "run", "--with", KUBERNETES, "--size", "2", "--seconds", "120"),
-        cwd=runner.home, env=runner.environment, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )  # fmt: skip
-    lines: list[str] = []
-    with process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            lines.append(line)
-            if "hello from rank 0" in line:
-                if way == "Ctrl-C":
-                    os.killpg(process.pid, signal.SIGINT)
-                elif way == "SIGTERM to the step process":
-                    os.kill(step_process(process.pid), signal.SIGTERM)
-                else:
-                    process.send_signal(signal.SIGTERM if "TERM" in way else signal.SIGHUP)
+    with running_gang(runner, "120") as (process, lines):
+        if way == "Ctrl-C":
+            os.killpg(process.pid, signal.SIGINT)
+        elif way == "SIGTERM to the step process":
+            os.kill(step_process(process.pid), signal.SIGTERM)
+        else:
+            process.send_signal(signal.SIGTERM if "TERM" in way else signal.SIGHUP)
     assert process.returncode != 0
     assert eventually(lambda: left_over(runner) == ""), "".join(lines)
     assert any("deleting JobSet" in line for line in lines), "".join(lines)

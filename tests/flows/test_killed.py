@@ -5,35 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
-from tests.flows.conftest import Runner
-from tests.flows.test_failures import KUBERNETES, eventually, left_over, step_process
-
-
-@contextmanager
-def running_gang(runner: Runner, seconds: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
-    """A run whose gang of 2 runs by now, and what it has printed, which grows until it ends."""
-    words, environment = ["--with", KUBERNETES], runner.environment
-    if runner.kind == "real":
-        words, environment = [], {**environment, "TEST_GANG_ONLY": KUBERNETES.removeprefix("kubernetes:")}
-    process = subprocess.Popen(
-        runner.command("gang_flow.py", "run", *words, "--size", "2", "--seconds", seconds),
-        cwd=runner.home, env=environment, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-    )  # fmt: skip
-    lines: list[str] = []
-    with process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            lines.append(line)
-            if "hello from rank 0" in line:
-                yield process, lines
-                break
-        lines += process.stdout.readlines()
+from tests.flows.conftest import Runner, running_gang
+from tests.flows.test_failures import eventually, left_over, step_process
 
 
 def supervisors(runner: Runner) -> list[int]:
@@ -82,6 +58,6 @@ def test_a_gang_goes_on_when_its_run_is_killed_and_resume_uses_its_results(runne
     assert eventually(lambda: not supervisors(runner))
     assert "jobset" in left_over(runner)
     assert eventually(lambda: "Completed" in runner.kubectl("get", "jobsets"), 60), runner.kubectl("get", "jobsets,pods")
-    resumed = runner.run("gang_flow.py", "resume", "--with", KUBERNETES)
+    resumed = runner.gang("resume")
     assert resumed.code == 0, str(resumed)
     assert "hello from rank" not in resumed.output, str(resumed)

@@ -6,12 +6,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 
 import pytest
 
 from tests.contract.places import CLUSTER
-from tests.flows.conftest import ON_BOTH, Runner
+from tests.flows.conftest import ON_BOTH, Runner, running_gang
 from tests.flows.test_failures import eventually, left_over, own_lines
 from tests.flows.test_gangs import read_run
 
@@ -98,19 +97,8 @@ def test_a_retry_runs_the_whole_gang_again(runner: Runner) -> None:
 
 
 def test_an_interrupted_run_leaves_nothing(runner: Runner) -> None:
-    words = runner.command("gang_flow.py", "run", "--size", "2", "--seconds", "300")
-    process = subprocess.Popen(
-        words, cwd=runner.home, env={**runner.environment, "TEST_GANG_ONLY": "cpu=0.1,memory=200,disk=10"},
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )  # fmt: skip
-    lines: list[str] = []
-    with process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            lines.append(line)
-            if "hello from rank 0" in line:
-                os.killpg(process.pid, signal.SIGINT)
+    with running_gang(runner, "300") as (process, lines):
+        os.killpg(process.pid, signal.SIGINT)
     assert process.returncode != 0
     assert eventually(lambda: left_over(runner) == "", 60), "".join(lines)
 
