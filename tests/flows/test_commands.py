@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 
 import pytest
@@ -11,7 +13,7 @@ import yaml
 from metaflow_extensions.kubernetes_ext import replay
 from tests.contract.waiting import until
 from tests.flows.conftest import ON_BOTH, Runner, running_gang
-from tests.flows.test_failures import KUBERNETES, left_over
+from tests.flows.test_failures import KUBERNETES, eventually, left_over, step_process
 
 GANG = "gang_flow.py"
 
@@ -69,7 +71,84 @@ def test_why_is_known_after_everything_is_gone(runner: Runner) -> None:
     assert "|   about to fail" in told
     (found,) = json.loads(command(runner, "kubernetes", "why", f"{run_id}/train", "--json"))
     assert (found["failure"]["category"], found["failure"]["rank"], found["failure"]["exit_code"]) == ("user_error", 1, 3)
+    assert found["timeline"][0]["what"].startswith("JobSet gangflow-train-")
+    described = command(runner, "kubernetes", "describe", f"{run_id}/train")
+    assert "Status:    Failed" in described
+    assert "is not in the cluster any more" in described
+    ranks = [line.split() for line in described.splitlines()[-2:]]
+    assert [(rank[0], rank[1], rank[3]) for rank in ranks][1] == ("1", "worker", "Failed"), described
     assert "Nothing of 123 is in the cluster" in command(runner, "kubernetes", "why", "123", code=1)
+
+
+@ON_BOTH
+def test_events_and_manifest_outlive_the_workload(runner: Runner) -> None:
+    assert runner.gang("run", "--size", "2", "--fail-rank", "1").code != 0
+    until(lambda: left_over(runner) == "", "nothing is left")
+    run_id = (runner.home / ".metaflow" / "GangFlow" / "latest_run").read_text()
+    found = json.loads(command(runner, "kubernetes", "events", f"{run_id}/train", "--json"))
+    told = {(event["object"]["kind"], event["reason"]) for event in found}
+    assert {("Pod", "Scheduled"), ("Pod", "Started"), ("Job", "SuccessfulCreate")} <= told, told
+    seen = [event["last_seen"] for event in found]
+    assert seen == sorted(seen)
+    lines = command(runner, "kubernetes", "events", f"{run_id}/train").splitlines()
+    assert lines[0].split() == ["LAST", "SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
+    assert len(lines) == len(found) + 1
+    of_worker = json.loads(command(runner, "kubernetes", "events", f"{run_id}/train/{control_of(runner)}-worker-0", "--json"))
+    assert {event["object"]["kind"] for event in of_worker} == {"Pod"}
+    (manifest,) = json.loads(command(runner, "kubernetes", "manifest", f"{run_id}/train", "--json"))
+    assert (manifest["kind"], manifest["metadata"]["name"][:14]) == ("JobSet", "gangflow-train")
+    manifest["metadata"]["name"] = "again"
+    assert "created" in post(runner, manifest)
+
+
+def post(runner: Runner, manifest: dict[str, object]) -> str:
+    path = runner.home / "again.json"
+    path.write_text(json.dumps(manifest))
+    return runner.kubectl("create", "-f", str(path))
+
+
+def control_of(runner: Runner) -> str:
+    code = (
+        "from metaflow import Flow, namespace\nnamespace(None)\n"
+        "print(*(task.id for task in Flow('GangFlow').latest_run['train'] if '-worker-' not in task.id))"
+    )
+    return runner.python(code).strip()
+
+
+def test_an_interrupted_run_is_remembered_with_the_state_that_it_was_in(runner: Runner) -> None:
+    with running_gang(runner, "300") as (process, lines):
+        os.killpg(process.pid, signal.SIGTERM)
+    assert process.returncode != 0
+    run_id = (runner.home / ".metaflow" / "GangFlow" / "latest_run").read_text()
+    assert until(lambda: left_over(runner) == "", "nothing is left")
+    (found,) = json.loads(command(runner, "kubernetes", "why", f"{run_id}/train", "--json"))
+    assert (found["phase"], found["failure"]["category"], found["failure"]["reason"]) == ("Gone", "gone", "Interrupted"), lines
+    assert "The run was interrupted (SIGTERM), and the JobSet deleted while " in command(
+        runner, "kubernetes", "why", f"{run_id}/train"
+    )
+
+
+def test_what_the_cluster_refuses_is_remembered(runner: Runner) -> None:
+    options = "cpu=0.1,memory=200,disk=10,namespace=nowhere"
+    assert runner.run(GANG, "run", "--size", "2", TEST_GANG_ONLY=options).code != 0
+    run_id = (runner.home / ".metaflow" / "GangFlow" / "latest_run").read_text()
+    (found,) = json.loads(command(runner, "kubernetes", "why", run_id, "--json"))
+    assert found["phase"] == "Failed"
+    assert "nowhere" in found["failure"]["summary"]
+
+
+def test_orphans_are_those_whose_step_process_is_gone(runner: Runner) -> None:
+    with running_gang(runner, "20") as (process, _):
+        (row,) = json.loads(command(runner, "kubernetes", "list", "--json"))
+        assert (row["client"], command(runner, "kubernetes", "list", "--orphans")) == ("running", "")
+        step = step_process(process.pid)
+        process.kill()
+    assert eventually(lambda: not os.path.exists(f"/proc/{step}")), "its step process detaches"
+    (orphan,) = json.loads(command(runner, "kubernetes", "list", "--orphans", "--json"))
+    assert (orphan["name"], orphan["client"], orphan["status"]) == (row["name"], "gone", "Running")
+    (killed,) = json.loads(command(runner, "kubernetes", "kill", row["run_id"], "--json"))
+    assert killed["name"] == row["name"]
+    assert until(lambda: left_over(runner) == "", "nothing is left")
 
 
 @ON_BOTH
@@ -115,9 +194,7 @@ def test_a_manifest_can_be_posted_again_under_another_name(runner: Runner) -> No
     assert "status" not in manifest
     assert "uid" not in manifest["metadata"]
     manifest["metadata"]["name"] = "again"
-    path = runner.home / "again.json"
-    path.write_text(json.dumps(manifest))
-    assert "created" in runner.kubectl("create", "-f", str(path))
+    assert "created" in post(runner, manifest)
     until(lambda: "Completed" in runner.kubectl("get", "jobset", "again"), "it runs to its end", 120)
 
 
@@ -140,7 +217,7 @@ def test_a_quota_that_the_pods_do_not_meet_is_found_before_the_run(runner: Runne
     ("words", "text"),
     [
         pytest.param(["describe", "1/2/3/4"], "is not RUN, RUN/STEP or RUN/STEP/TASK", id="a path that is too long"),
-        pytest.param(["describe", "1"], "No workload of 1 is in the cluster", id="no such run"),
+        pytest.param(["describe", "1"], "Nothing of 1 is in the cluster", id="no such run"),
         pytest.param(["manifest", "--step", "nope"], "There is no step 'nope'", id="no such step"),
         pytest.param(["manifest", "--step", "train"], "is not for Kubernetes", id="a step without @kubernetes"),
     ],

@@ -1,74 +1,61 @@
-"""`kubernetes describe` and `kubernetes why`: one workload as it is now, and why it waits or failed; from the cluster while it is
+"""`kubernetes describe` and `kubernetes why`: one workload as it is, and why it waits or failed; from the cluster while it is
 there, else from the metadata that its step process left."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import Any
 
-from metaflow.exception import MetaflowException
-
-from ..backends.base import Backend
-from ..cluster.client import KubernetesClient
-from ..decorators.host_errors import as_metaflow_error
+from ..status import record
 from ..status.model import WorkloadStatus
+from ..status.reading import moment
+from ..status.reading import text as text_at
 from . import failure_report
-from .rank_records import failure_fields
+from .subjects import Subject, found
 from .tables import seconds_since, short_age, table
-from .targets import Target, identity, look, parse, selector, workloads
+from .targets import parse
 
 RANK_COLUMNS = ("RANK", "ROLE", "POD", "STATUS", "RESTARTS", "EXIT", "REASON", "NODE", "AGE")
+_MOST_HAPPENED = 10
 
 
 def describe(obj: Any, text: str, as_json: bool) -> None:
-    target = parse(obj.flow.name, text)
-    found = list(_living(obj.flow.name, target))
-    if not found:
-        raise MetaflowException(
-            f"No workload of {target} is in the cluster. `kubernetes why {target}` tells what became of it."
-        )
     now = datetime.now(timezone.utc)
+    there = found(obj.flow.name, parse(obj.flow.name, text))
     if as_json:
-        print(json.dumps([fields(workload, status) for _, workload, status in found], indent=2))
+        print(json.dumps([{**names(one), **record.as_json(one.status)} for one in there], indent=2))
     else:
-        print("\n\n".join("\n".join(description(backend.kind, workload, status, now)) for backend, workload, status in found))
+        print("\n\n".join("\n".join(description(one, now)) for one in there))
 
 
 def why(obj: Any, text: str, as_json: bool) -> None:
-    target = parse(obj.flow.name, text)
-    answers: list[dict[str, Any]] = []
-    reports: list[list[str]] = []
-    for _, workload, status in _living(obj.flow.name, target):
-        answers.append({**identity(workload), **verdict(status)})
-        reports.append(reason(status))
-    seen = {(answer["step"], answer["task_id"]) for answer in answers}
-    for answer in _remembered(obj.flow.name, target):
-        if (answer["step"], answer["task_id"]) not in seen:
-            answers.append(answer)
-            reports.append(recollection(answer))
-    if not answers:
-        raise MetaflowException(f"Nothing of {target} is in the cluster, and no failure of it is in Metaflow's metadata.")
+    there = found(obj.flow.name, parse(obj.flow.name, text))
     if as_json:
-        print(json.dumps(answers, indent=2))
+        print(json.dumps([answer(one) for one in there], indent=2))
     else:
-        heads = [f"{answer['run_id']}/{answer['step']}/{answer['task_id']}:" for answer in answers]
-        print("\n\n".join("\n".join([head, *lines]) for head, lines in zip(heads, reports, strict=True)))
+        print("\n\n".join("\n".join([f"{one.pathspec}:", *reason(one.status), *happened(one)]) for one in there))
 
 
-def description(kind: str, workload: Mapping[str, Any], status: WorkloadStatus, now: datetime) -> list[str]:
+def answer(one: Subject) -> dict[str, Any]:
+    status = record.as_json(one.status)
+    kept = {key: status[key] for key in ("phase", "waiting", "failure")}
+    return {**one.whose, **kept, "timeline": [*one.timeline]}
+
+
+def description(one: Subject, now: datetime) -> list[str]:
     """As `kubectl describe` writes it, then a line for each rank."""
-    metadata, whose = workload["metadata"], identity(workload)
-    age = short_age(seconds_since(metadata.get("creationTimestamp"), now))
+    status, whose, fields = one.status, one.whose, names(one)
+    created = text_at(one.manifest, "metadata", "creationTimestamp")
     heads = [
-        ("Name", metadata["name"]), ("Kind", kind), ("Namespace", metadata["namespace"]),
-        ("Task", f"{whose['flow']}/{whose['run_id']}/{whose['step']}/{whose['task_id']} (attempt {whose['attempt']})"),
-        ("Age", age), ("Status", status.phase),
+        ("Name", fields["name"]), ("Kind", fields["kind"]), ("Namespace", fields["namespace"]),
+        ("Task", f"{whose['flow']}/{one.pathspec} (attempt {whose['attempt'] or '?'})"),
+        ("Age", short_age(seconds_since(created, now)) if created else ""), ("Status", str(status.phase)),
     ]  # fmt: skip
-    lines = [f"{name + ':':11}{value}" for name, value in heads]
-    lines += [f"{'Reason:':11}{line}" if not index else f"{'':11}{line}" for index, line in enumerate(reason(status)[:1])]
+    lines = [f"{name + ':':11}{value}" for name, value in heads if value]
+    lines.append(f"{'Reason:':11}{reason(status)[0]}")
+    if one.observation is None:
+        lines.append("It is not in the cluster any more: this is what its run has left in Metaflow's metadata.")
     rows = [
         (
             rank.rank, rank.role, rank.pod, rank.phase, rank.restarts, rank.exit_code, rank.reason, rank.node,
@@ -88,58 +75,24 @@ def reason(status: WorkloadStatus) -> list[str]:
     return [f"{status.phase}." if not status.message else f"{status.phase}: {status.message}"]
 
 
-def verdict(status: WorkloadStatus) -> dict[str, Any]:
-    waiting = status.waiting
-    return {
-        "phase": str(status.phase),
-        "waiting": waiting
-        and {
-            "category": str(waiting.category), "summary": waiting.summary, "detail": waiting.detail,
-            "since": waiting.since and waiting.since.isoformat(), "is_hopeless": waiting.is_hopeless,
-        },
-        "failure": failure_fields(status.failure) if status.failure else None,
-    }  # fmt: skip
-
-
-def fields(workload: Mapping[str, Any], status: WorkloadStatus) -> dict[str, Any]:
-    metadata = workload["metadata"]
-    ranks = [
-        {key: value.isoformat() if isinstance(value, datetime) else value for key, value in asdict(rank).items()}
-        for rank in status.ranks
+def happened(one: Subject) -> list[str]:
+    """The timeline, seconds since its beginning first: its first entry and the last ones."""
+    summary = one.status.failure.summary if one.status.failure else ""
+    told = [(moment(entry, "at"), text_at(entry, "what")) for entry in one.timeline]
+    entries = [(at, what) for at, what in told if at is not None and what != summary]
+    if not entries:
+        return []
+    start = entries[0][0]
+    shown = entries if len(entries) <= _MOST_HAPPENED else [entries[0], *entries[1 - _MOST_HAPPENED :]]
+    ages = [short_age(int((at - start).total_seconds())) for at, _ in shown]
+    return [
+        "What had happened:",
+        *(f"{failure_report.MARGIN}{age:>4}  {what}" for age, (_, what) in zip(ages, shown, strict=True)),
     ]
-    names = {"name": metadata["name"], "kind": workload["kind"], "namespace": metadata["namespace"]}
-    return {**names, **identity(workload), **verdict(status), "ranks": ranks}
 
 
-def recollection(answer: Mapping[str, Any]) -> list[str]:
-    failure = answer["failure"]
-    last = [f"{failure_report.MARGIN}{line}" for line in failure.get("last_lines") or []][-failure_report.MAX_LAST_LINES :]
-    return [failure["summary"], *(["Its last lines:", *last] if last else []), failure["resolution"]]
-
-
-def _living(flow: str, target: Target) -> Iterator[tuple[Backend, Mapping[str, Any], WorkloadStatus]]:
-    with as_metaflow_error():
-        client = KubernetesClient()
-        try:
-            for backend, workload in workloads(client, selector(flow, target)):
-                yield backend, workload, look(client, backend, workload).status
-        finally:
-            client.close()
-
-
-def _remembered(flow: str, target: Target) -> Iterator[dict[str, Any]]:
-    """The failures that step processes have left as metadata of control's task."""
-    from metaflow import Run, namespace
-    from metaflow.exception import MetaflowNotFound
-
-    namespace(None)
-    try:
-        run = Run(f"{flow}/{target.run_id}")
-    except MetaflowNotFound:
-        return
-    for step in run:
-        for task in step if target.step in ("", step.id) else ():
-            stored = task.metadata_dict.get("kubernetes-failure")
-            if stored and target.task_id in ("", task.id):
-                whose = {"flow": flow, "run_id": run.id, "step": step.id, "task_id": task.id}
-                yield {**whose, "phase": "Failed", "waiting": None, "failure": json.loads(stored)}
+def names(one: Subject) -> dict[str, str]:
+    """Of the object, and whose it is; "" for what is not known."""
+    manifest = one.manifest
+    named = {key: text_at(manifest, "metadata", key) for key in ("name", "namespace")}
+    return {"name": named["name"], "kind": text_at(manifest, "kind"), "namespace": named["namespace"], **one.whose}

@@ -86,6 +86,9 @@ _TARGET = click.argument("target", metavar="RUN[/STEP[/TASK]]")
 @click.option("--run-id", default=None, help="List unfinished tasks corresponding to the run id.")
 @click.option("--all-runs", default=False, is_flag=True, help="Those of all runs and users.")
 @click.option("--finished", default=False, is_flag=True, help="Also the finished ones that are still in the cluster.")
+@click.option(
+    "--orphans", default=False, is_flag=True, help="Those of all runs whose step process is gone: nothing follows or ends them."
+)
 @click.option("-l", "--selector", "label_selector", default="", help="Further label selector, as kubectl takes it.")
 @_JSON
 @click.pass_obj
@@ -96,12 +99,17 @@ def list(
     my_runs: bool,
     all_runs: bool,
     finished: bool,
+    orphans: bool,
     label_selector: str,
     as_json: bool,
 ) -> None:
-    from .workloads_command import list_workloads
+    from .workloads_command import Wanted, list_workloads
 
-    list_workloads(obj, run_id, user, my_runs, as_json, finished, label_selector, all_runs=all_runs)
+    wanted = Wanted(
+        run_id=run_id, user=user, is_mine=my_runs, is_all=all_runs, with_finished=finished, only_orphans=orphans,
+        selector=label_selector,
+    )  # fmt: skip
+    list_workloads(obj, wanted, as_json)
 
 
 @kubernetes.command(
@@ -112,11 +120,12 @@ def list(
 @click.option("--user", default=None, help="Terminate unfinished tasks for the given user.")
 @click.option("--run-id", default=None, help="Terminate unfinished tasks corresponding to the run id.")
 @click.argument("target", metavar="[RUN[/STEP[/TASK]]]", required=False)
+@_JSON
 @click.pass_obj
-def kill(obj: Any, target: str | None, run_id: str | None, user: str | None, my_runs: bool) -> None:
+def kill(obj: Any, target: str | None, run_id: str | None, user: str | None, my_runs: bool, as_json: bool) -> None:
     from .workloads_command import kill_workloads
 
-    kill_workloads(obj, target, run_id, user, my_runs)
+    kill_workloads(obj, target, run_id, user, my_runs, as_json)
 
 
 @kubernetes.command(help="Show a workload and each of its ranks as they are now.")
@@ -127,6 +136,16 @@ def describe(obj: Any, target: str, as_json: bool) -> None:
     from .describe_command import describe
 
     describe(obj, target, as_json)
+
+
+@kubernetes.command(help="List what Kubernetes has noted about a workload, its Jobs and its pods, the oldest first.")
+@_TARGET
+@_JSON
+@click.pass_obj
+def events(obj: Any, target: str, as_json: bool) -> None:
+    from .events_command import events
+
+    events(obj, target, as_json)
 
 
 @kubernetes.command(help="Say why a task waits or has failed, from the cluster or from what its run has left in the metadata.")

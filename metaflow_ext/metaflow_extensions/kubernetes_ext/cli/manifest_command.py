@@ -17,23 +17,35 @@ from ..decorators.preflight import stand_in
 from ..decorators.settings import read_settings
 from ..errors import ClusterError, Forbidden
 from ..runtime.resources import resource_of
+from ..spec import labels
 from ..status.reading import mapping, mappings, text
+from .secrets import removed_before, without_secrets
 from .step_command import backend_of
-from .targets import parse, selector, workloads
+from .subjects import found
+from .targets import parse
 
 _OF_THE_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink", "finalizers")
+_OF_THE_SUBMISSION = (labels.SUBMISSION, labels.CLIENT, labels.KILLED_BY)
 
 
-def manifest_of_workload(obj: Any, target: str, as_json: bool) -> None:
-    with as_metaflow_error():
-        client = KubernetesClient()
-        try:
-            found = [as_posted(one) for _, one in workloads(client, selector(obj.flow.name, parse(obj.flow.name, target)))]
-        finally:
-            client.close()
-    if not found:
-        raise MetaflowException(f"No workload of {target} is in the cluster any more.")
-    print(json.dumps(found, indent=2) if as_json else yaml.safe_dump_all(found, sort_keys=False), end="")
+def manifest_of_workload(obj: Any, text: str, as_json: bool) -> None:
+    made: list[Manifest] = []
+    removed: dict[str, None] = {}
+    for one in found(obj.flow.name, parse(obj.flow.name, text)):
+        if one.manifest:
+            manifest, names = without_secrets(as_posted(one.manifest))
+            made.append(manifest)
+            removed |= dict.fromkeys([*names, *removed_before(manifest)])
+    if not made:
+        raise MetaflowException(
+            f"The object of {text} was not kept: it was larger than what is kept, or of an earlier version."
+        )
+    print(json.dumps(made, indent=2) + "\n" if as_json else yaml.safe_dump_all(made, sort_keys=False), end="")
+    if removed:
+        obj.echo(
+            f"Secret values are left out ({', '.join(removed)}). While the workload is in the cluster, `kubectl get -o yaml` has them.",
+            err=True,
+        )
 
 
 def manifest_of_step(obj: Any, step: str, num_parallel: int | None, validate: bool, as_json: bool) -> None:
@@ -54,17 +66,18 @@ def manifest_of_step(obj: Any, step: str, num_parallel: int | None, validate: bo
         task, spec = stand_in(obj.flow.name, step, deco, num_parallel, settings)
         backend = backend_of(task, settings)
         made = backend.build(spec)
-        print(json.dumps(made, indent=2) if as_json else yaml.safe_dump(made, sort_keys=False), end="")
+        print(json.dumps(made, indent=2) + "\n" if as_json else yaml.safe_dump(made, sort_keys=False), end="")
         if validate:
             _validate(obj, resource_of(backend), made)
 
 
 def as_posted(found: Mapping[str, Any]) -> Manifest:
-    """Without what the server adds: it can be posted again, under another name."""
+    """Without what the server adds and what was about the process that posted it: it can be posted again, under another name."""
     metadata = {key: value for key, value in found["metadata"].items() if key not in _OF_THE_SERVER}
+    annotations = {key: value for key, value in mapping(metadata, "annotations").items() if key not in _OF_THE_SUBMISSION}
     kept = {key: value for key, value in found.items() if key not in ("metadata", "status")}
-    made: Manifest = {"apiVersion": kept.pop("apiVersion"), "kind": kept.pop("kind"), "metadata": metadata, **kept}
-    return made
+    made: Manifest = {"apiVersion": kept.pop("apiVersion"), "kind": kept.pop("kind")}
+    return {**made, "metadata": {**metadata, "annotations": annotations}, **kept}
 
 
 def parts(manifest: Manifest) -> Iterator[tuple[str, Resource, Manifest]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import uuid
@@ -21,19 +22,23 @@ from ..decorators.attributes import is_true
 from ..decorators.launch_spec import TaskRef, launch_spec
 from ..decorators.settings import Settings, read_settings
 from ..decorators.step_check import parse_logs
-from ..errors import ClusterError, KubernetesExtError, TaskFailed, Unavailable
+from ..errors import ClusterError, KubernetesExtError, Rejected, TaskFailed, Unavailable
 from ..runtime.clock import RealClock
 from ..runtime.monitor import Monitor
+from ..runtime.process import this_process
 from ..runtime.running import RunningJobSet
 from ..runtime.submit import submit, withdraw
 from ..runtime.supervision import ADDRESS, Supervised, owned
+from ..runtime.timeline import Timeline
 from ..spec import quantities
 from ..spec.names import TaskIds, workload_name
 from ..status.diagnosis import of_waiting
+from ..status.ended_early import interrupted, not_followed
 from ..status.launch_limit import LaunchLimit
 from ..status.model import Phase, WorkloadStatus
-from . import exit_codes, failure_report, rank_records
+from . import exit_codes, failure_report
 from .interrupts import Interrupted, interruptible
+from .rank_records import Records
 from .task_code import Package, task_code
 from .task_output import TaskReporter
 
@@ -53,12 +58,11 @@ def run_step(
     try:
         with interruptible():
             _wait_before_retry(decorators, given["attempt"], reporter)
-            launch = _Launch(obj, step, given)
+            launch = _Launch(obj, step, given, reporter)
             launch.run(
                 launch.builder(
                     decorators, Package(metadata=package[0], sha=package[1], url=package[2]), script_name, top_options
-                ),
-                reporter,
+                )
             )
     except KubernetesExtError as error:
         if not isinstance(error, TaskFailed):  # a failure has been reported with all that is known of it
@@ -99,9 +103,10 @@ def _wait_before_retry(decorators: Sequence[Any], attempt: int, reporter: TaskRe
 class _Launch:
     """One attempt of one task."""
 
-    def __init__(self, obj: Any, step: str, options: Mapping[str, Any]) -> None:
+    def __init__(self, obj: Any, step: str, options: Mapping[str, Any], reporter: TaskReporter) -> None:
         self._obj = obj
         self._options = options
+        self._reporter = reporter
         self._settings = read_settings(obj.flow_datastore.TYPE)
         self._clock = RealClock()
         self._task = TaskRef(
@@ -113,9 +118,12 @@ class _Launch:
             user=get_username() or "unknown",
             num_parallel=options["num_parallel"],
             project=_project(),
+            client=json.dumps(this_process().as_json()),
         )
         self._ids = TaskIds(self._task.task_id, self._task.num_parallel or 1)
         self._backend = backend_of(self._task, self._settings)
+        self._timeline = Timeline()
+        self._records = Records(obj, self._task, self._ids, self._timeline, reporter.line)
         self._run_pid = os.getppid()
         self._supervised = Supervised(os.environ.get(ADDRESS), on_detach=detach)
 
@@ -140,24 +148,40 @@ class _Launch:
 
         return build
 
-    def run(self, build: Callable[[str | None], Manifest], reporter: TaskReporter) -> None:
+    def run(self, build: Callable[[str | None], Manifest]) -> None:
         """Raises TaskFailed when the workload failed; whatever happens, only a workload that succeeded stays behind."""
         client = KubernetesClient()
         try:
-            created = self._submit(client, build, reporter)
+            created = self._submit(client, build)
             namespace = created["metadata"]["namespace"]
-            running = RunningJobSet(client, self._backend, created, namespace=namespace, clock=self._clock, tell=reporter.line)
-            self._follow(client, running, reporter)
+            running = RunningJobSet(client, self._backend, created, namespace=namespace, clock=self._clock, tell=self._tell)
+            self._follow(client, running)
+        except TaskFailed:
+            raise
+        except KubernetesExtError as error:
+            self._records.keep(
+                not_followed(
+                    str(error), is_refused=isinstance(error, Rejected), is_retryable=exit_codes.is_retryable(error),
+                    size=self._ids.size, at=self._clock.now(),
+                )
+            )  # fmt: skip
+            raise
         finally:
             self._supervised.close()
             client.close()
 
-    def _submit(self, client: ClusterClient, build: Callable[[str | None], Manifest], reporter: TaskReporter) -> Manifest:
+    def _tell(self, text: str) -> None:
+        """To the user, and into the timeline."""
+        self._timeline.add(self._clock.now(), text)
+        self._reporter.line(text)
+
+    def _submit(self, client: ClusterClient, build: Callable[[str | None], Manifest]) -> Manifest:
         """The created object. An interruption may come between its creation and the answer: then it is taken back."""
         posted: list[Manifest] = []
 
         def made(name: str | None) -> Manifest:
             posted.append(build(name))
+            self._records.manifest = posted[-1]
             self._supervised.own(owned(self._backend, posted[-1]))
             return posted[-1]
 
@@ -175,7 +199,7 @@ class _Launch:
                 clock=self._clock,
                 rename=rename,
                 without=self._backend.without_fields,
-                on_trouble=lambda error: reporter.line(f"The API server takes no requests: {error}") if error else None,
+                on_trouble=lambda error: self._tell(f"The API server takes no requests: {error}") if error else None,
             )
         except Interrupted:
             for manifest in posted:
@@ -187,16 +211,20 @@ class _Launch:
                 self._supervised.release()
             raise
 
-    def _follow(self, client: ClusterClient, running: RunningJobSet, reporter: TaskReporter) -> None:
+    def _follow(self, client: ClusterClient, running: RunningJobSet) -> None:
         which = parse_logs(self._options.get("logs") or self._settings.logs)
-        monitor = Monitor(client, running, reporter, clock=self._clock, which=which)
-        reporter.line(f"{self._backend.kind} {running.name} created in namespace {running.namespace}.")
+        monitor = Monitor(client, running, self._reporter, clock=self._clock, which=which, timeline=self._timeline)
+        self._tell(f"{self._backend.kind} {running.name} created in namespace {running.namespace}.")
         try:
             with running:
                 status = _end_of(running, monitor, self._launch_limit())
-        except Interrupted as interrupted:
-            reporter.line(f"{interrupted}: deleting {self._backend.kind} {running.name} with its pods.")
-            self._delete(running)
+        except Interrupted as signal:
+            self._tell(f"{signal}: deleting {self._backend.kind} {running.name} with its pods.")
+            try:
+                self._delete(running)
+            finally:  # core gives us five seconds
+                ended = interrupted(running.status, self._backend.kind, str(signal), self._clock.now())
+                self._records.keep(ended, is_in_haste=True)
             raise
         except BaseException:
             if os.getppid() == self._run_pid:  # else the run was killed, and what it started goes on without it
@@ -204,23 +232,21 @@ class _Launch:
             raise
         finally:
             monitor.close()
-        self._conclude(running, status, reporter, monitor.other_last_lines(status))
+        self._conclude(running, status, monitor.other_last_lines(status))
 
-    def _conclude(
-        self, running: RunningJobSet, status: WorkloadStatus, reporter: TaskReporter, others: Mapping[int, Sequence[str]]
-    ) -> None:
-        self._keep_records(status, reporter)
+    def _conclude(self, running: RunningJobSet, status: WorkloadStatus, others: Mapping[int, Sequence[str]]) -> None:
+        self._records.keep(status)
         if status.phase in (Phase.SUCCEEDED, Phase.GONE):
             self._supervised.release()
         if status.phase is Phase.SUCCEEDED:
             return
         for line in failure_report.lines(status, others):
-            reporter.line(line)
+            self._reporter.line(line)
         if status.phase is not Phase.GONE:
             try:
                 self._delete(running)
             except ClusterError as error:  # says how to finish; what the run hears is why the workload failed
-                reporter.line(str(error))
+                self._reporter.line(str(error))
         raise TaskFailed(status.failure)
 
     def _launch_limit(self) -> LaunchLimit:
@@ -234,16 +260,6 @@ class _Launch:
         """Raises ClusterError; the supervisor then goes on trying when this process has ended."""
         running.kill()
         self._supervised.release()
-
-    def _keep_records(self, status: WorkloadStatus, reporter: TaskReporter) -> None:
-        """Every rank's metadata. What goes wrong here must not hide how the workload ended."""
-        metadata, task = self._obj.metadata, self._task
-        try:
-            if metadata.TYPE == "local" and self._obj.flow_datastore.TYPE != "local":  # else the ranks wrote to it themselves
-                rank_records.synchronise(self._obj.flow_datastore, task.run_id, task.step, self._ids.all(), task.attempt)
-            rank_records.register(metadata, task.run_id, task.step, self._ids, task.attempt, status)
-        except Exception as error:  # noqa: BLE001  (of any datastore or metadata service)
-            reporter.line(f"The metadata of the ranks could not be kept: {type(error).__name__}: {error}")
 
 
 def detach() -> None:

@@ -54,7 +54,9 @@ def selector(flow: str, target: Target | None = None, user: str | None = None, f
     return ",".join([*found, further] if further else found)
 
 
-def workloads(client: ClusterClient, label_selector: str) -> Iterator[tuple[Backend, Mapping[str, Any]]]:
+def workloads(
+    client: ClusterClient, label_selector: str, namespace: str = KUBERNETES_NAMESPACE
+) -> Iterator[tuple[Backend, Mapping[str, Any]]]:
     """One request for each kind. The Jobs of a JobSet are not workloads of their own."""
     jobset = jobset_resource()
     backends: tuple[Backend, ...] = (JobSetBackend(group=jobset.group, version=jobset.version), JobBackend())
@@ -62,7 +64,7 @@ def workloads(client: ClusterClient, label_selector: str) -> Iterator[tuple[Back
         resource = resource_of(backend)
         if backend.kind == "JobSet" and not client.serves(resource):
             continue
-        for workload in client.list(resource, KUBERNETES_NAMESPACE, label_selector=label_selector).get("items") or ():
+        for workload in client.list(resource, namespace, label_selector=label_selector).get("items") or ():
             if labels.JOBSET_NAME not in ((workload.get("metadata") or {}).get("labels") or {}):
                 yield backend, {"apiVersion": backend.api_version, "kind": backend.kind, **workload}
 

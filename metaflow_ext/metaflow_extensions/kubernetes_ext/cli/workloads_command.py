@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -18,18 +18,37 @@ from ..cluster.client import KubernetesClient
 from ..cluster.protocol import ClusterClient
 from ..decorators.host_errors import as_metaflow_error
 from ..errors import ClusterError
+from ..runtime.process import GONE, UNKNOWN, Client, of_json, started, state, this_process
 from ..runtime.resources import resource_of
 from ..spec import labels
 from ..status.model import Observation, Phase
+from ..status.reading import text
 from .tables import seconds_since, short_age, table
 from .targets import Target, identity, parse, selector, workloads
 
-COLUMNS = ("NAME", "KIND", "RUN", "STEP", "TASK", "ATTEMPT", "RANKS", "STATUS", "AGE")
+COLUMNS = ("NAME", "KIND", "RUN", "STEP", "TASK", "ATTEMPT", "RANKS", "STATUS", "CLIENT", "AGE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What to list. Without any choice: the latest run's, as core does it."""
+
+    run_id: str | None = None
+    user: str | None = None
+    is_mine: bool = False
+    is_all: bool = False
+    with_finished: bool = False
+    only_orphans: bool = False
+    selector: str = ""
+
+    @property
+    def has_choice(self) -> bool:
+        return bool(self.run_id or self.user or self.is_mine)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One workload. `age` in seconds."""
+    """One workload. `age` in seconds. `client` is the state of the process that follows it (runtime.process), on `client_host`."""
 
     name: str
     kind: str
@@ -40,6 +59,8 @@ class Row:
     attempt: str
     ranks: str
     status: str
+    client: str
+    client_host: str
     age: int
 
     @property
@@ -47,77 +68,97 @@ class Row:
         return Phase(self.status).is_terminal
 
 
-def row(workload: Mapping[str, Any], backend: Backend, now: datetime) -> Row:
+def client_of(workload: Mapping[str, Any]) -> Client | None:
+    try:
+        return of_json(json.loads(text(workload, "metadata", "annotations", labels.CLIENT) or "null"))
+    except ValueError:
+        return None
+
+
+def row(workload: Mapping[str, Any], backend: Backend, now: datetime, client: str = "") -> Row:
     metadata = workload.get("metadata") or {}
     whose = identity(workload)
     whose.pop("flow")
     status = backend.reduce(Observation(at=now, workload=workload, was_seen=True))
+    follower = client_of(workload)
     return Row(
         name=str(metadata.get("name")),
         kind=backend.kind,
         namespace=str(metadata.get("namespace")),
         status=str(status.phase),
+        client="" if status.is_terminal else client,
+        client_host=follower.host if follower else "",
         age=seconds_since(metadata.get("creationTimestamp"), now),
         **whose,
     )
 
 
 def lines(rows: list[Row]) -> list[str]:
-    cells = [(r.name, r.kind, r.run_id, r.step, r.task_id, r.attempt, r.ranks, r.status, short_age(r.age)) for r in rows]
+    cells = [
+        (r.name, r.kind, r.run_id, r.step, r.task_id, r.attempt, r.ranks, r.status, r.client, short_age(r.age)) for r in rows
+    ]
     return table(COLUMNS, cells)
 
 
-def list_workloads(
-    obj: Any,
-    run_id: str | None,
-    user: str | None,
-    my_runs: bool,
-    as_json: bool,
-    finished: bool = False,
-    label_selector: str = "",
-    all_runs: bool = False,
-) -> None:
-    flow = obj.flow.name
-    if not all_runs:
-        flow, run_id, user = parse_cli_options(flow, run_id, user, my_runs, obj.echo)
-    now = datetime.now(timezone.utc)
-    wanted = selector(flow, Target(run_id) if run_id else None, user, label_selector)
-    with as_metaflow_error():
-        client = KubernetesClient()
-        try:
-            found = [row(workload, backend, now) for backend, workload in workloads(client, wanted)]
-        finally:
-            client.close()
-    shown = [one for one in found if finished or not one.is_finished]
+def list_workloads(obj: Any, wanted: Wanted, as_json: bool) -> None:
+    rows = _rows(_selector(obj, wanted))
+    shown = [one for one in rows if wanted.with_finished or not one.is_finished]
+    unknown = sorted({one.client_host or "an unknown host" for one in shown if one.client == UNKNOWN})
+    if wanted.only_orphans:
+        shown = [one for one in shown if one.client == GONE]
     if as_json:
         print(json.dumps([asdict(one) for one in shown], indent=2))
     elif shown:
         print("\n".join(lines(shown)))
     else:
-        obj.echo(f"No {'' if finished else 'unfinished '}Kubernetes tasks found.", err=True)
+        what = "orphaned" if wanted.only_orphans else "" if wanted.with_finished else "unfinished"
+        obj.echo(f"No {f'{what} ' if what else ''}Kubernetes tasks found.", err=True)
+    if wanted.only_orphans and unknown:
+        obj.echo(f"Not looked at, since their step processes are not on this machine: those of {', '.join(unknown)}.", err=True)
 
 
-def kill_workloads(obj: Any, text: str | None, run_id: str | None, user: str | None, my_runs: bool) -> None:
-    target = parse(obj.flow.name, text) if text else None
+def _selector(obj: Any, wanted: Wanted) -> str:
+    run_id, user = wanted.run_id, wanted.user
+    if wanted.has_choice or not (wanted.is_all or wanted.only_orphans):
+        _, run_id, user = parse_cli_options(obj.flow.name, run_id, user, wanted.is_mine, obj.echo)
+    return selector(obj.flow.name, Target(run_id) if run_id else None, user, wanted.selector)
+
+
+def _rows(label_selector: str) -> list[Row]:
+    now, here = datetime.now(timezone.utc), this_process()
+
+    def state_of(client: Client | None) -> str:
+        return state(client, here, started(client.pid) if client and client.host == here.host else "")
+
+    with as_metaflow_error(), closing(KubernetesClient()) as client:
+        return [
+            row(workload, backend, now, state_of(client_of(workload)))
+            for backend, workload in workloads(client, label_selector)
+        ]
+
+
+def kill_workloads(
+    obj: Any, target_text: str | None, run_id: str | None, user: str | None, my_runs: bool, as_json: bool = False
+) -> None:
+    target = parse(obj.flow.name, target_text) if target_text else None
     if target is None:
         _, run_id, user = parse_cli_options(obj.flow.name, run_id, user, my_runs, obj.echo)
         target = Target(run_id) if run_id else None
     if (target and target.run_id.startswith("argo-")) or user == "argo-workflows":
         raise MetaflowException("Runs of Argo Workflows are ended with *argo-workflows terminate*.")
     now = datetime.now(timezone.utc)
-    killed = 0
-    with as_metaflow_error():
-        client = KubernetesClient()
-        try:
-            for backend, workload in workloads(client, selector(obj.flow.name, target, user)):
-                found = row(workload, backend, now)
-                if not found.is_finished:
-                    kill(client, backend, workload)
+    killed: list[Row] = []
+    with as_metaflow_error(), closing(KubernetesClient()) as client:
+        for backend, workload in workloads(client, selector(obj.flow.name, target, user)):
+            found = row(workload, backend, now)
+            if not found.is_finished:
+                kill(client, backend, workload)
+                killed.append(found)
+                if not as_json:
                     print(f"{found.kind} {found.name} of step {found.step} (task {found.task_id}) deleted with its pods.")
-                    killed += 1
-        finally:
-            client.close()
-    if not killed:
+    if as_json:
+        print(json.dumps([asdict(one) for one in killed], indent=2))
+    elif not killed:
         obj.echo("No unfinished Kubernetes tasks found.", err=True)
 
 

@@ -43,6 +43,7 @@ class TaskRef:
     user: str
     num_parallel: int | None = None
     project: Mapping[str, str] = field(default_factory=dict)  # annotations of @project
+    client: str = ""  # labels.CLIENT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,6 +224,8 @@ def _annotations(task: TaskRef, options: Mapping[str, Any], submission: str) -> 
     ours.update(
         {labels.ATTEMPT: str(task.attempt), labels.SUBMISSION: submission, labels.WORLD_SIZE: str(task.num_parallel or 1)}
     )
+    if task.client:
+        ours[labels.CLIENT] = task.client
     return {**users, **core, **{key: str(value) for key, value in task.project.items()}, **ours}
 
 
