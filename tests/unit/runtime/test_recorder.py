@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from metaflow_extensions.kubernetes_ext import replay
-from metaflow_extensions.kubernetes_ext.cluster.protocol import EVENTS
+from metaflow_extensions.kubernetes_ext.cluster.protocol import EVENTS, Resource
 from metaflow_extensions.kubernetes_ext.runtime.recorder import REMOVED, Recorder, redacted
 from metaflow_extensions.kubernetes_ext.status.model import Phase
 from metaflow_extensions.kubernetes_ext.status.trace import parse_trace
@@ -75,3 +75,27 @@ def test_a_deletion_is_recorded_and_ends_it() -> None:
     assert ("DELETED", "JobSet") in [(entry["type"], entry["object"]["kind"]) for entry in entries]
     found = replay.summary(list(replay.moments(entries)))
     assert found["phase"] == "Gone"
+
+
+def test_why_kueue_lets_it_wait_is_in_the_recording() -> None:
+    workloads = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
+    clock, cluster = FakeClock(), FakeCluster((workloads,))
+    gang = Gang(cluster, 2)
+    uid, name = gang.object["metadata"]["uid"], gang.object["metadata"]["name"]
+    gang.object["metadata"].setdefault("labels", {})["kueue.x-k8s.io/queue-name"] = "lq"
+    gang.object["spec"]["suspend"] = True
+    cluster.update(JOBSETS, gang.object)
+    reason = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": "insufficient unused quota for cpu"}
+    queued = {
+        "metadata": {
+            "name": "jobset-g",
+            "labels": {"kueue.x-k8s.io/job-uid": uid},
+            "ownerReferences": [{"kind": "JobSet", "name": name, "uid": uid}],
+        },
+        "status": {"conditions": [reason]},
+    }
+    cluster.update(workloads, queued)
+    clock.at(20, lambda: cluster.remove(JOBSETS, name))
+    _, entries = record(clock, cluster, gang)
+    waits = [moment.status.waiting.summary for moment in replay.moments(entries) if moment.status.waiting]
+    assert any("insufficient unused quota for cpu" in summary for summary in waits)

@@ -51,7 +51,7 @@ class CloserLook:
             listed = self._list(EVENTS, field_selector=f"involvedObject.uid={uid}")
             picture.add_events(listed)
         workload = observation.workload or {}
-        if ((workload.get("metadata") or {}).get("labels") or {}).get(labels.KUEUE_QUEUE):
+        if is_queued_by_kueue(workload):
             resource = self._kueue()
             found = self._list(resource, label_selector=f"{labels.KUEUE_JOB_UID}={uid_of(workload)}") if resource else []
             picture.admission = found[-1] if found else picture.admission
@@ -69,15 +69,24 @@ class CloserLook:
         return []
 
     def _kueue(self) -> Resource | None:
-        for version in _KUEUE_VERSIONS if self._workloads is None else ():
-            resource = Resource("kueue.x-k8s.io", version, "workloads", "Workload")
-            try:
-                if self._client.serves(resource):
-                    self._workloads = resource
-                    break
-            except ClusterError:
-                return None
+        self._workloads = self._workloads or kueue_workloads(self._client)
         return self._workloads
+
+
+def is_queued_by_kueue(workload: Mapping[str, Any]) -> bool:
+    return bool(((workload.get("metadata") or {}).get("labels") or {}).get(labels.KUEUE_QUEUE))
+
+
+def kueue_workloads(client: ClusterClient) -> Resource | None:
+    """Kueue's Workloads in the version that the cluster serves; None where it can't be told, or there is no Kueue."""
+    for version in _KUEUE_VERSIONS:
+        resource = Resource("kueue.x-k8s.io", version, "workloads", "Workload")
+        try:
+            if client.serves(resource):
+                return resource
+        except ClusterError:
+            return None
+    return None
 
 
 def _worth_a_look(observation: Observation) -> Iterator[str]:

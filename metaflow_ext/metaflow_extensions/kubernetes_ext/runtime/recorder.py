@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from ..backends.base import Backend
-from ..cluster.protocol import EVENTS, JOBS, PODS, ClusterClient, WatchEvent
+from ..cluster.protocol import EVENTS, JOBS, PODS, ClusterClient, Resource, WatchEvent
 from ..errors import ClusterError
+from ..spec import labels
 from ..status.model import Phase
 from ..status.reading import created_at, dig
 from .clock import Clock
+from .closer_look import is_queued_by_kueue, kueue_workloads
 from .feeds import Feeds, Selection
 from .picture import PODS as POD_SOURCE
 from .picture import WORKLOAD, Picture, uid_of
@@ -72,6 +75,8 @@ class Recorder:
             selections.append(Selection(source="jobs", resource=JOBS, label_selector=jobs))
         self._kinds = {selection.source: selection.resource for selection in selections}
         self._feeds = Feeds(client, self._namespace, tuple(selections), clock)
+        self._kueue = kueue_workloads(client) if is_queued_by_kueue(workload) else None
+        self._uid = uid_of(workload)
 
     def record(self) -> Phase:
         """Until the workload has ended, and a few seconds beyond. Its last phase."""
@@ -85,11 +90,11 @@ class Recorder:
                         self._hear(source, message)
                 if self._clock.monotonic() >= events_at:
                     events_at = self._clock.monotonic() + _EVENTS_SECONDS
-                    self._read_events()
+                    self._read_the_rest()
                 previous = self._backend.reduce(self._picture.observation(self._clock.now()), previous)
                 if ends_at is None and (previous.is_terminal or self._picture.is_missing):
                     ends_at = self._clock.monotonic() + _AFTER_THE_END
-            self._read_events()
+            self._read_the_rest()
             return previous.phase if previous else Phase.PENDING
         finally:
             self._feeds.close()
@@ -125,14 +130,17 @@ class Recorder:
         t = round((self._clock.now() - self._start).total_seconds(), 3)
         self._write(json.dumps({"t": t, "type": kind, "object": redacted(obj)}))
 
-    def _read_events(self) -> None:
-        for uid in self._about():
-            try:
-                listed = self._client.list(EVENTS, self._namespace, field_selector=f"involvedObject.uid={uid}")
-            except ClusterError:
-                return  # without them, the recording is still one
-            for event in listed.get("items") or ():
-                self._line("ADDED", {"apiVersion": "v1", "kind": "Event", **event})
+    def _read_the_rest(self) -> None:
+        """What no watch brings. Without it, the recording is still one."""
+        with suppress(ClusterError):
+            if self._kueue:
+                self._read(self._kueue, label_selector=f"{labels.KUEUE_JOB_UID}={self._uid}")
+            for uid in self._about():
+                self._read(EVENTS, field_selector=f"involvedObject.uid={uid}")
+
+    def _read(self, resource: Resource, **selectors: str) -> None:
+        for item in self._client.list(resource, self._namespace, **selectors).get("items") or ():
+            self._line("ADDED", {"apiVersion": resource.api_version, "kind": resource.kind, **item})
 
     def _about(self) -> Iterator[str]:
         for uid, (_, obj) in list(self._versions.items()):
