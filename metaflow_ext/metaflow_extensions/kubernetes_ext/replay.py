@@ -21,7 +21,7 @@ from .status.appwrapper import appwrapper_status
 from .status.job import job_status
 from .status.jobset import jobset_status
 from .status.model import Failure, Observation, WorkloadStatus
-from .status.trace import Entry, observations, parse_trace, seconds_of, workload_kind
+from .status.trace import Entry, find, observations, parse_trace, seconds_of
 from .status.transitions import transitions
 
 Reducer = Callable[[Observation, "WorkloadStatus | None"], WorkloadStatus]
@@ -38,9 +38,10 @@ class Moment:
 
 def moments(entries: Sequence[Entry], workload: str = "") -> Iterator[Moment]:
     """One for each line, from the first that shows the workload. ValueError where there is none in the trace."""
-    kind = workload_kind(entries, tuple(REDUCERS), workload)
-    if kind is None:
+    found = find(entries, tuple(REDUCERS), workload)
+    if found is None:
         raise ValueError(f"There is no {', '.join(REDUCERS)}{f' named {workload}' if workload else ''} in this trace.")
+    kind, workload = found
     status: WorkloadStatus | None = None
     for entry, observation in zip(entries, observations(entries, kind, workload), strict=True):
         if observation.was_seen:

@@ -420,3 +420,16 @@ def test_what_the_runtime_says_of_a_command_that_never_ran_is() -> None:
     end = End(exit_code=128, reason="StartError", message="no such file")
     assert cause_of_exit(end).what == "could not start its command (StartError, exit code 128): no such file"
     assert log_tail(end) == ()
+
+
+@pytest.mark.parametrize(
+    ("node", "rank"),
+    [
+        pytest.param("node-1", 2, id="of one node: its kubelet may tell late, its clock is right"),
+        pytest.param("node-2", 0, id="of two nodes, whose clocks may differ: the one that was seen first"),
+    ],
+)
+def test_the_first_of_two_that_ended_by_themselves(node: str, rank: int) -> None:
+    control = record(make_pod("control", phase="Failed", exit_code=1, finished_at=12), at=13)
+    worker = record(make_pod("worker", 1, "Failed", exit_code=3, finished_at=11, node=node), at=14)
+    assert failure_of(control, worker).rank == rank

@@ -154,3 +154,60 @@ def test_pods_of_an_earlier_job_of_the_same_name_are_not_its_own() -> None:
     old = pod("Failed", exit_code=3)
     old["metadata"]["labels"]["batch.kubernetes.io/controller-uid"] = "another"
     assert job_status(observe(make_plain_job(), [old])).phase is Phase.PENDING
+
+
+def alike(suffix: str, phase: str = "Running", **fields: Any) -> Any:
+    """A pod of a NonIndexed Job, which has no index."""
+    made = pod(phase, suffix=suffix, uid=f"uid-{suffix}", **fields)
+    made["metadata"]["labels"] = {}
+    return made
+
+
+def test_pods_without_an_index_are_ranks_all_the_same() -> None:
+    status = job_status(observe(make_plain_job(completions=3), [alike("aaaaa"), alike("bbbbb"), alike("ccccc")]))
+    assert (status.phase, [rank.pod for rank in status.ranks]) == (
+        Phase.RUNNING,
+        [f"js-1-0-{3 * one}{2 * one}" for one in "abc"],
+    )
+
+
+def test_one_of_them_is_the_culprit_though_others_run() -> None:
+    pods = [alike("aaaaa"), alike("bbbbb", "Failed", exit_code=6), alike("ccccc", created_at=1)]
+    failure = job_status(observe(make_plain_job(condition("FailureTarget"), completions=3), pods)).failure
+    assert failure is not None
+    assert (failure.pod, failure.rank, failure.exit_code) == ("js-1-0-bbbbb", 1, 6)
+
+
+def test_a_replacement_has_the_rank_of_the_one_that_failed() -> None:
+    pods = [alike("aaaaa"), alike("bbbbb", "Failed", exit_code=6), alike("ccccc", created_at=20)]
+    status = job_status(observe(make_plain_job(completions=2, backoffLimit=3), pods))
+    assert (status.phase, [rank.pod for rank in status.ranks]) == (Phase.RUNNING, ["js-1-0-aaaaa", "js-1-0-ccccc"])
+
+
+@pytest.mark.parametrize(
+    ("pods", "phase"),
+    [
+        pytest.param([pod(), pod(index=1)], Phase.RUNNING, id="two of four at once"),
+        pytest.param([pod("Succeeded", exit_code=0), pod(index=1)], Phase.STARTING, id="the third is late"),
+        pytest.param(
+            [*(pod("Succeeded", index=i, exit_code=0) for i in range(3)), pod(index=3)], Phase.RUNNING, id="the last one"
+        ),
+    ],
+)
+def test_a_job_may_run_fewer_at_once_than_it_has(pods: list[Any], phase: Phase) -> None:
+    assert job_status(observe(make_plain_job(completions=4, parallelism=2), pods)).phase is phase
+
+
+def test_a_container_that_failed_too_often_was_not_deleted_by_hand() -> None:
+    """restartPolicy OnFailure: the Job deletes the pod at its backoffLimit, while the container runs again."""
+    running = pod(restartPolicy="OnFailure")
+    again = pod(restartPolicy="OnFailure", deleting_at=9)
+    for one in (running, again):
+        one["status"]["containerStatuses"][0] |= {
+            "restartCount": 1,
+            "lastState": {"terminated": {"exitCode": 3, "reason": "Error"}},
+        }
+    job = make_plain_job(condition("FailureTarget", reason="BackoffLimitExceeded"), backoffLimit=1)
+    failure = job_status(observe(job, [record(running, again)])).failure
+    assert failure is not None
+    assert (failure.category.value, failure.exit_code, failure.rank) == ("user_error", 3, 0)

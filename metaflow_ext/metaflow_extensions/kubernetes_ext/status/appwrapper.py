@@ -50,8 +50,8 @@ def _judge(
         return replace(status, phase=previous.phase if previous else Phase.PENDING, waiting=_being_deleted())
     if dig(wrapper, "spec", "suspend") is True:
         return _without_ranks(replace(status, phase=Phase.QUEUED, waiting=queue_waiting(observation)))
-    if phase in ("Resetting", "Suspending") or inner.is_terminal:
-        return replace(status, phase=Phase.STARTING, waiting=_running_again(inner.failure))
+    if phase in ("Resetting", "Suspending") or inner.is_terminal or observation.wrapped_is_gone:
+        return replace(status, phase=Phase.STARTING, waiting=_running_again(inner.failure, is_decided=phase == "Resetting"))
     if inner.phase is Phase.PENDING and phase in ("Resuming", "Running"):
         return replace(status, phase=Phase.STARTING)
     return replace(status, phase=inner.phase, waiting=inner.waiting)
@@ -73,7 +73,8 @@ def _inner(observation: Observation, wrapper: KubernetesObject) -> WorkloadStatu
 
 def is_wrapped(obj: KubernetesObject, wrapper: KubernetesObject | None) -> bool:
     """Whether an AppWrapper made this object, and we can read it."""
-    return text(obj, "kind") in _READERS and bool(uid(wrapper)) and uid(wrapper) in owner_uids(obj)
+    is_wrapper = text(wrapper, "kind") == "AppWrapper" and bool(uid(wrapper))
+    return is_wrapper and text(obj, "kind") in _READERS and uid(wrapper) in owner_uids(obj)
 
 
 def _without_ranks(status: WorkloadStatus) -> WorkloadStatus:
@@ -81,9 +82,11 @@ def _without_ranks(status: WorkloadStatus) -> WorkloadStatus:
     return replace(status, ranks=(), counts={})
 
 
-def _running_again(failure: Failure | None) -> Waiting:
+def _running_again(failure: Failure | None, is_decided: bool) -> Waiting:
+    """It looks at what it wrapped once a minute only, so the failure is told before its decision."""
     why = f": {failure.summary}" if failure else "."
-    return Waiting(category=Category.UNKNOWN, summary=f"The AppWrapper starts it again{why}")
+    what = "starts it again" if is_decided or failure is None else "decides whether to start it again"
+    return Waiting(category=Category.UNKNOWN, summary=f"The AppWrapper {what}{why}")
 
 
 def _being_deleted() -> Waiting:

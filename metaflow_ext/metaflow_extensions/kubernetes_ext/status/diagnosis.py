@@ -14,7 +14,7 @@ from ..spec import labels
 from ..spec.launch import CONTROL
 from .causes import RUN_AGAIN, Cause, cause_of, cause_of_exit, deleted_by_hand, log_tail
 from .describe import sentence, who
-from .ends import SIGTERM, End, end_of
+from .ends import SIGTERM, End, disruption, end_of, is_killed
 from .incidents import Harm, Incident, incidents
 from .job_evidence import PodFailure, failed_jobs, first_failed_index, job_named_in, named_pod_failures
 from .layout import TASK, Layout, Place
@@ -142,9 +142,7 @@ def _of_named_pod(case: Case, named: PodFailure) -> Failure:
 
 def _cause_of_named(named: PodFailure, record: PodRecord | None) -> Cause:
     """A pod that failed stays, so one that ended on SIGTERM and is gone was deleted."""
-    if named.exit_code == SIGTERM and (
-        record is None or (record.first_seen_deleting and not record.terminated_before_deletion)
-    ):
+    if _was_deleted(named, record):
         return deleted_by_hand()
     if record is not None:
         return cause_of(record.object, _end_of_named(named, record))
@@ -156,6 +154,15 @@ def _cause_of_named(named: PodFailure, record: PodRecord | None) -> Cause:
             reason=named.condition,
         )
     return cause_of_exit(End(exit_code=named.exit_code, container=named.container))
+
+
+def _was_deleted(named: PodFailure, record: PodRecord | None) -> bool:
+    """The exit code of what was told to stop, and nothing but the deletion explains it."""
+    if record is None:
+        return named.exit_code == SIGTERM
+    end = end_of(record.object) or End(exit_code=named.exit_code)
+    is_first = record.first_seen_deleting is not None and not record.terminated_before_deletion
+    return is_first and is_killed(end) and disruption(record.object) is None
 
 
 def _end_of_named(named: PodFailure, record: PodRecord | None) -> End | None:

@@ -77,6 +77,16 @@ def ended_before_deletion(pod: KubernetesObject) -> bool:
     return not is_killed(end)
 
 
+def last_failure(pod: KubernetesObject) -> End | None:
+    """The failure after which a container was started again (restartPolicy OnFailure): its Job counts it, and deletes the pod at the limit."""
+    now = end_of(pod)
+    if now is not None and now.exit_code and not is_killed(now):
+        return now if restart_count(pod) else None
+    entries = [mapping(entry, "lastState") for entry in mappings(pod, "status", "containerStatuses")]
+    before = [_end({"state": state}) for state in entries]
+    return next((end for end in before if end.exit_code or end.reason == "OOMKilled"), None)
+
+
 def is_killed(end: End) -> bool:
     """How containers end that are told to stop: by SIGTERM, or by SIGKILL after the grace period."""
     return end.exit_code == SIGTERM or (end.exit_code == SIGKILL and end.reason != "OOMKilled")

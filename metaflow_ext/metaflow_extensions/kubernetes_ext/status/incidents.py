@@ -1,7 +1,7 @@
 """The moments at which ranks came to harm, in order: the first one is the culprit's, all later ones may be its victims'.
 
 The order is that of the watch, which sees one stream; times in the objects are whole seconds of several clocks, and decide only
-where the watch saw things at once (a list, after a gap).
+where the watch saw things at once (a list, after a gap), and between ranks of one node: a kubelet may tell late, its clock is right.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from enum import IntEnum
 
-from .ends import End, disruption, end_of, has_failed, is_own_end
+from .ends import End, disruption, end_of, has_failed, is_own_end, last_failure
 from .model import Observation, PodRecord
-from .reading import deletion_requested_at, is_terminating, moment, true_condition
+from .reading import deletion_requested_at, is_terminating, moment, text, true_condition
 
 _FAR = datetime(2999, 1, 1, tzinfo=timezone.utc)
 # A container that runs on so long after its grace period does so on a node that nobody hears from.
@@ -45,7 +45,19 @@ class Incident:
 
 def incidents(chosen: Mapping[int, PodRecord]) -> list[Incident]:
     """Of the pods that speak for their ranks, the first one first."""
-    return sorted((found for rank, record in chosen.items() if (found := _incident(rank, record))), key=lambda one: one.order)
+    found = sorted((one for rank, record in chosen.items() if (one := _incident(rank, record))), key=lambda one: one.order)
+    earlier = [one for one in found if _was_earlier_on_its_node(one, found[0])]
+    if not earlier:
+        return found
+    first = min(earlier, key=lambda one: (one.happened_at or _FAR, one.order))
+    return [first, *(one for one in found if one is not first)]
+
+
+def _was_earlier_on_its_node(one: Incident, first: Incident) -> bool:
+    if one.harm is not Harm.OWN_END or first.harm is not Harm.OWN_END or not one.happened_at or not first.happened_at:
+        return False
+    node = text(one.record.object, "spec", "nodeName")
+    return bool(node) and node == text(first.record.object, "spec", "nodeName") and one.happened_at < first.happened_at
 
 
 def _incident(rank: int, record: PodRecord) -> Incident | None:
@@ -60,6 +72,11 @@ def _incident(rank: int, record: PodRecord) -> Incident | None:
     if end and is_own_end(record):
         at = end.finished_at or _ready_lost_at(record)
         return Incident(harm=Harm.OWN_END, rank=rank, record=record, seen_at=record.first_seen_ended, happened_at=at, end=end)
+    if deleting and (last := last_failure(pod)):
+        at = last.finished_at
+        return Incident(
+            harm=Harm.OWN_END, rank=rank, record=record, seen_at=record.first_seen_deleting, happened_at=at, end=last
+        )
     if deleting:
         at = deletion_requested_at(pod)
         return Incident(

@@ -5,19 +5,31 @@ The same rules as for JobSets; a Job has no restarts of its own, it replaces sin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ..spec import labels
-from .ends import has_failed, is_own_end
 from .incidents import is_node_lost
 from .job_evidence import failure_condition
-from .layout import job_layout, layout_of_pods
-from .model import KubernetesObject, Observation, Phase, WorkloadStatus
-from .reading import Condition, conditions, dig, integer, is_terminating, label, mapping, uid
+from .layout import Layout, job_layout, layout_of_pods
+from .model import KubernetesObject, Observation, PodRecord, WorkloadStatus
+from .reading import Condition, conditions, integer, is_terminating, label, mapping, uid
 from .restarts import tolerates_disruption
-from .verdict import View, absent, failed, final, have_all_succeeded, succeeded, unfinished, view_of
+from .slots import slots
+from .verdict import (
+    View,
+    absent,
+    by_counters,
+    failed,
+    final,
+    has_own_failure,
+    have_all_succeeded,
+    is_suspended,
+    succeeded,
+    unfinished,
+    view_of,
+)
 
 
 def job_status(observation: Observation, previous: WorkloadStatus | None = None) -> WorkloadStatus:
@@ -29,8 +41,12 @@ def job_status(observation: Observation, previous: WorkloadStatus | None = None)
         return final(absent(view_of(observation, layout, 0, 0, previous), "Job"), previous)
     if not mapping(job, "spec") and previous:
         return previous  # unreadable: what was known stays
-    view = view_of(observation, job_layout(job), 0, 0, previous)
+    view = view_of(observation, _with_slots(job_layout(job), observation.pods), 0, 0, previous)
     return final(_judge(view, job), previous)
+
+
+def _with_slots(layout: Layout, pods: Iterable[PodRecord]) -> Layout:
+    return replace(layout, slots=slots(pods, layout.size)) if layout.size > 1 else layout
 
 
 def _judge(view: View, job: KubernetesObject) -> WorkloadStatus:
@@ -43,15 +59,14 @@ def _judge(view: View, job: KubernetesObject) -> WorkloadStatus:
         return succeeded(view)
     if _has_lost_node(view, job):
         return failed(view)
-    status = unfinished(view, is_suspended=_is_suspended(view, job), has_status=bool(mapping(job, "status")))
-    return _by_counters(view, status, job)
+    status = unfinished(view, is_suspended=is_suspended(view, job), has_status=bool(mapping(job, "status")))
+    return by_counters(view, status, active=integer(job, "status", "active"), is_ready=_is_ready(view, job))
 
 
 def _failure(view: View, job: KubernetesObject) -> Condition | None:
     if "Failed" in conditions(job) or not is_terminating(job):
         return failure_condition(job)
-    own = any(has_failed(one.object) and is_own_end(one) for one in view.case.chosen.values())
-    return failure_condition(job) if own else None
+    return failure_condition(job) if has_own_failure(view) else None
 
 
 def _has_lost_node(view: View, job: KubernetesObject) -> bool:
@@ -61,17 +76,8 @@ def _has_lost_node(view: View, job: KubernetesObject) -> bool:
     return any(is_node_lost(record, view.observation) for record in view.case.chosen.values())
 
 
-def _is_suspended(view: View, job: KubernetesObject) -> bool:
-    wanted = dig(job, "spec", "suspend") is True
-    return wanted or ("Suspended" in conditions(job) and not any(rank.phase == "Running" for rank in view.ranks))
-
-
-def _by_counters(view: View, status: WorkloadStatus, job: KubernetesObject) -> WorkloadStatus:
-    """Where pods can't be seen (no permission), the Job's counters at least tell that they run."""
-    active, ready = integer(job, "status", "active") or 0, integer(job, "status", "ready") or 0
-    if any(rank.pod for rank in view.ranks) or status.phase is Phase.QUEUED or active <= 0:
-        return status
-    return replace(status, phase=Phase.RUNNING if ready >= view.layout.size > 0 else Phase.STARTING)
+def _is_ready(view: View, job: KubernetesObject) -> bool:
+    return (integer(job, "status", "ready") or 0) >= view.layout.at_once > 0
 
 
 def _own(observation: Observation) -> Observation:

@@ -11,15 +11,26 @@ from dataclasses import replace
 from typing import Any
 
 from ..spec import labels
-from .ends import has_failed, is_own_end
 from .incidents import is_node_lost
 from .job_evidence import failed_jobs
 from .layout import jobset_layout, layout_of_pods
-from .model import KubernetesObject, Observation, Phase, PodRecord, WorkloadStatus
+from .model import KubernetesObject, Observation, PodRecord, WorkloadStatus
 from .pods import attempt_of
-from .reading import Condition, conditions, dig, integer, is_terminating, label, mapping, mappings, text, uid
+from .reading import Condition, conditions, integer, is_terminating, label, mapping, mappings, text, uid
 from .restarts import is_restart_left, may_restart, restarts_of, tolerates_disruption
-from .verdict import View, absent, failed, final, have_all_succeeded, succeeded, unfinished, view_of
+from .verdict import (
+    View,
+    absent,
+    by_counters,
+    failed,
+    final,
+    has_own_failure,
+    have_all_succeeded,
+    is_suspended,
+    succeeded,
+    unfinished,
+    view_of,
+)
 
 
 def jobset_status(observation: Observation, previous: WorkloadStatus | None = None) -> WorkloadStatus:
@@ -47,13 +58,13 @@ def _judge(view: View, jobset: KubernetesObject) -> WorkloadStatus:
         return succeeded(view)
     if _has_lost_node(view, jobset):
         return failed(view)
-    status = unfinished(view, is_suspended=_is_suspended(view, jobset), has_status=bool(mapping(jobset, "status")))
-    return _by_counters(view, status, jobset)
+    status = unfinished(view, is_suspended=is_suspended(view, jobset), has_status=bool(mapping(jobset, "status")))
+    return by_counters(view, status, active=_sum_of(jobset, "active"), is_ready=_is_ready(view, jobset))
 
 
 def _failed_job(view: View, jobset: KubernetesObject) -> Condition | None:
     """The condition of a Job that failed for good. In a JobSet that is being deleted only with a rank that failed by itself."""
-    if is_terminating(jobset) and not any(has_failed(one.object) and is_own_end(one) for one in view.case.chosen.values()):
+    if is_terminating(jobset) and not has_own_failure(view):
         return None
     for job, condition in failed_jobs(view.case.jobs):
         if not is_restart_left(jobset, job, condition):
@@ -77,23 +88,14 @@ def _job_spec(jobset: KubernetesObject, record: PodRecord) -> Mapping[str, Any]:
     return next((mapping(entry, "template", "spec") for entry in entries if text(entry, "name") == role), {})
 
 
-def _is_suspended(view: View, jobset: KubernetesObject) -> bool:
-    """spec and condition disagree for moments; a rank that runs while spec does not suspend settles it."""
-    wanted = dig(jobset, "spec", "suspend") is True
-    return wanted or ("Suspended" in conditions(jobset) and not any(rank.phase == "Running" for rank in view.ranks))
+def _is_ready(view: View, jobset: KubernetesObject) -> bool:
+    return _sum_of(jobset, "ready") >= sum(group.replicas for group in view.layout.groups) > 0
 
 
-def _by_counters(view: View, status: WorkloadStatus, jobset: KubernetesObject) -> WorkloadStatus:
-    """Where pods can't be seen (no permission), the JobSet's counters at least tell that Jobs run."""
-    if any(rank.pod for rank in view.ranks) or status.phase is Phase.QUEUED:
-        return status
+def _sum_of(jobset: KubernetesObject, counter: str) -> int:
+    """They count Jobs, not pods."""
     counters = mappings(jobset, "status", "replicatedJobsStatus") or mappings(jobset, "status", "ReplicatedJobsStatus")
-    ready = sum(integer(entry, "ready") or 0 for entry in counters)
-    active = sum(integer(entry, "active") or 0 for entry in counters)
-    if not counters or active <= 0:
-        return status
-    replicas = sum(group.replicas for group in view.layout.groups)
-    return replace(status, phase=Phase.RUNNING if ready >= replicas > 0 else Phase.STARTING)
+    return sum(integer(entry, counter) or 0 for entry in counters)
 
 
 def _absent(observation: Observation, previous: WorkloadStatus | None) -> WorkloadStatus:

@@ -7,13 +7,13 @@ and for one Indexed Job (the completion index counts), and for both at once.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ..spec import labels
 from ..spec.launch import CONTROL
 from .model import KubernetesObject
-from .reading import integer, label, mapping, mappings, name, text
+from .reading import integer, label, mapping, mappings, name, text, uid
 
 TASK = "task"  # the role in a plain Job
 
@@ -49,11 +49,16 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """The groups of a workload, by rank. `workload` is its name, the prefix of its pods' names."""
+    """The groups of a workload, by rank. `workload` is its name, the prefix of its pods' names.
+
+    `at_once` is how many of its ranks ever run together. `slots` is the index of each pod, by uid, where their Job gives them none.
+    """
 
     groups: tuple[Group, ...] = ()
     workload: str = ""
     is_plain_job: bool = False
+    at_once: int = 0
+    slots: Mapping[str, int] | None = None
 
     @property
     def size(self) -> int:
@@ -73,6 +78,8 @@ class Layout:
         group = self.group(role)
         if group is None:
             return None
+        if self.slots is not None and not has_index(pod):
+            return group.place(0, self.slots.get(uid(pod) or name(pod), -1))
         return group.place(_index(pod, labels.JOBSET_JOB_INDEX), _index(pod, labels.COMPLETION_INDEX))
 
     def place_of_pod_name(self, pod: str) -> Place | None:
@@ -80,7 +87,7 @@ class Layout:
         for group in self.groups:
             job = "" if self.is_plain_job else f"-{re.escape(group.name)}-(?P<job>[0-9]+)"
             match = re.fullmatch(rf"{re.escape(self.workload)}{job}(?:-(?P<completion>[0-9]+))?-[a-z0-9]{{5}}", pod)
-            if match:
+            if match and (match["completion"] or group.size == 1):
                 found = match.groupdict()
                 return group.place(int(found.get("job") or 0), int(found["completion"] or 0))
         return None
@@ -109,8 +116,11 @@ def jobset_layout(jobset: KubernetesObject) -> Layout:
 
 
 def job_layout(job: KubernetesObject) -> Layout:
-    group = Group(name=TASK, completions=_job_size(mapping(job, "spec")))
-    return Layout(groups=(group,), workload=name(job), is_plain_job=True)
+    """Source: spec.completions, spec.parallelism."""
+    spec = mapping(job, "spec")
+    group = Group(name=TASK, completions=_job_size(spec))
+    at_once = min(group.size, _count(integer(spec, "parallelism")))
+    return Layout(groups=(group,), workload=name(job), is_plain_job=True, at_once=at_once)
 
 
 def layout_of_pods(pods: Iterable[KubernetesObject], *, is_plain_job: bool = False) -> Layout:
@@ -125,12 +135,16 @@ def layout_of_pods(pods: Iterable[KubernetesObject], *, is_plain_job: bool = Fal
     return replace(_by_rank(list(groups.values()), ""), is_plain_job=is_plain_job)
 
 
+def has_index(pod: KubernetesObject) -> bool:
+    return integer(label(pod, labels.COMPLETION_INDEX)) is not None
+
+
 def _by_rank(groups: list[Group], workload: str) -> Layout:
     ordered, offset = [], 0
     for group in sorted((group for group in groups if group.name), key=lambda group: group.name != CONTROL):
         ordered.append(replace(group, offset=offset))
         offset += group.size
-    return Layout(groups=tuple(ordered), workload=workload)
+    return Layout(groups=tuple(ordered), workload=workload, at_once=offset)
 
 
 def _job_size(spec: KubernetesObject) -> int:

@@ -85,6 +85,7 @@ class Observation:
     admission: KubernetesObject | None = None  # Kueue's Workload
     killed_by: str = ""  # who asked for the deletion with `kubernetes kill`
     wrapped: KubernetesObject | None = None  # what an AppWrapper made, as last seen, even if it is deleted by now
+    wrapped_is_gone: bool = False  # it is
 
 
 @dataclass(frozen=True, kw_only=True)

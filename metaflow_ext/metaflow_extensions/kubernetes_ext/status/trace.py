@@ -13,6 +13,7 @@ from typing import Any
 
 from .appwrapper import is_wrapped
 from .model import KubernetesObject, Observation, PodRecord, WorkloadStatus
+from .ownership import owns_job, owns_pod
 from .pods import remember
 from .reading import created_at, dig, killed_by, mapping, name, owner_uids, text, uid
 
@@ -30,25 +31,30 @@ class TraceState:
     start: datetime
     at: datetime
     workload: KubernetesObject | None = None
+    last_seen: KubernetesObject | None = None  # the workload, also when it is gone by now
     was_seen: bool = False
     jobs: Mapping[str, KubernetesObject] = field(default_factory=dict)
     pods: Mapping[str, PodRecord] = field(default_factory=dict)
     events: Mapping[str, KubernetesObject] = field(default_factory=dict)
     admissions: Mapping[str, KubernetesObject] = field(default_factory=dict)
     wrapped: KubernetesObject | None = None
+    wrapped_is_gone: bool = False
     killed_by: str = ""
 
     def observation(self) -> Observation:
+        """Of all that the namespace has, what belongs to the workload."""
+        owner = self.wrapped or self.last_seen
         return Observation(
             at=self.at,
             workload=self.workload,
             was_seen=self.was_seen,
-            jobs=tuple(self.jobs.values()),
-            pods=tuple(self.pods.values()),
+            jobs=tuple(job for job in self.jobs.values() if owns_job(owner, job)),
+            pods=tuple(record for record in self.pods.values() if owns_pod(owner, record.object)),
             events=tuple(self.events.values()),
             admission=self._admission(),
             killed_by=self.killed_by,
             wrapped=self.wrapped,
+            wrapped_is_gone=self.wrapped_is_gone,
         )
 
     def _admission(self) -> KubernetesObject | None:
@@ -71,7 +77,7 @@ def parse_trace(lines: Iterable[str]) -> list[Entry]:
 
 
 def observations(entries: Sequence[Entry], kind: str = "JobSet", workload: str = "") -> Iterator[Observation]:
-    """One after every line, for the `kind` named `workload`: by default the first one that was created at t >= 0."""
+    """One after every line, for the `kind` named `workload`: by default the one that `find` finds."""
     state = begin(entries, kind, workload)
     for entry in entries:
         state = advance(state, entry)
@@ -88,9 +94,11 @@ def replay(entries: Sequence[Entry], reduce: Reducer, kind: str = "JobSet", work
 
 def begin(entries: Sequence[Entry], kind: str = "JobSet", workload: str = "") -> TraceState:
     """Before the first line."""
+    if not workload:
+        _, workload = find(entries, (kind,)) or (kind, "")
     first = _first(entries, kind, workload)
     start = (created_at(dig(first, "object")) or _EPOCH) if first else _EPOCH
-    return TraceState(kind=kind, name=workload or name(dig(first, "object")), start=start, at=start)
+    return TraceState(kind=kind, name=workload, start=start, at=start)
 
 
 def advance(state: TraceState, entry: Entry) -> TraceState:
@@ -102,10 +110,10 @@ def advance(state: TraceState, entry: Entry) -> TraceState:
     deleted = event_type == "DELETED"
     kind = text(obj, "kind")
     if is_wrapped(obj, state.workload):
-        state = replace(state, wrapped=obj)
+        state = replace(state, wrapped=obj, wrapped_is_gone=deleted)
     if kind == state.kind and name(obj) == state.name:
         killer = killed_by(obj) or state.killed_by
-        return replace(state, workload=None if deleted else obj, was_seen=True, killed_by=killer)
+        return replace(state, workload=None if deleted else obj, last_seen=obj, was_seen=True, killed_by=killer)
     if kind == "Pod":
         return replace(state, pods=remember(state.pods, event_type, obj, state.at))
     if kind == "Job":
@@ -117,13 +125,27 @@ def advance(state: TraceState, entry: Entry) -> TraceState:
     return state
 
 
-def workload_kind(entries: Sequence[Entry], kinds: Sequence[str], workload: str = "") -> str | None:
-    """The first of `kinds` that the trace has one of: list the outermost first. Jobs and JobSets that others own don't count."""
-    for kind in kinds:
-        found = [dig(entry, "object") for entry in entries if text(entry, "object", "kind") == kind]
-        if any(not owner_uids(obj) and (not workload or name(obj) == workload) for obj in found):
-            return kind
-    return None
+def find(entries: Sequence[Entry], kinds: Sequence[str], workload: str = "") -> tuple[str, str] | None:
+    """(kind, name) of what the trace was recorded of, or None: `kinds` has the outermost first.
+
+    The first that appears at t >= 0 and that nothing else in the trace made; what was there before only takes up room. Where all were there
+    before, the first one of the outermost kind. With a name, the outermost of that name.
+    """
+    found = [entry for entry in entries if text(entry, "object", "kind") in kinds and name(dig(entry, "object"))]
+    if workload:
+        found = [entry for entry in found if name(dig(entry, "object")) == workload]
+    else:
+        found = [entry for entry in found if not owner_uids(dig(entry, "object"))]
+        later = [entry for entry in found if seconds_of(entry) >= 0 and not _was_there_before(entry, found)]
+        if later:
+            found = [later[0]]
+    found.sort(key=lambda entry: kinds.index(text(entry, "object", "kind")))
+    return (text(found[0], "object", "kind"), name(dig(found[0], "object"))) if found else None
+
+
+def _was_there_before(entry: Entry, all_of_them: Sequence[Entry]) -> bool:
+    key = uid(dig(entry, "object"))
+    return any(seconds_of(one) < 0 and uid(dig(one, "object")) == key for one in all_of_them)
 
 
 def _updated(objects: Mapping[str, KubernetesObject], obj: KubernetesObject, deleted: bool) -> dict[str, KubernetesObject]:
@@ -132,13 +154,8 @@ def _updated(objects: Mapping[str, KubernetesObject], obj: KubernetesObject, del
 
 
 def _first(entries: Sequence[Entry], kind: str, workload: str) -> Entry | None:
-    found = [
-        entry
-        for entry in entries
-        if text(entry, "object", "kind") == kind
-        and (text(entry, "object", "metadata", "name") == workload if workload else not owner_uids(dig(entry, "object")))
-    ]
-    return next((entry for entry in found if seconds_of(entry) >= 0), found[0] if found else None)
+    wanted = (kind, workload)
+    return next((entry for entry in entries if (text(entry, "object", "kind"), name(dig(entry, "object"))) == wanted), None)
 
 
 def seconds_of(entry: Entry) -> float:

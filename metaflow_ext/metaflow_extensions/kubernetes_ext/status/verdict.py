@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 from .describe import ranks_of
 from .diagnosis import Case, diagnose, first_incident, of_incident
-from .ends import is_own_end
+from .ends import has_failed, is_own_end
 from .incidents import Harm
 from .job_evidence import jobs_of
 from .layout import Layout
-from .model import Category, Failure, Observation, Phase, RankStatus, WorkloadStatus
+from .model import Category, Failure, KubernetesObject, Observation, Phase, RankStatus, WorkloadStatus
 from .pods import current_records, rank_statuses
-from .reading import Condition, false_condition, is_terminating
+from .reading import Condition, conditions, dig, false_condition, is_terminating
 from .waiting import is_running, waiting_for
 
 
@@ -46,6 +46,24 @@ def have_all_succeeded(view: View) -> bool:
     """By themselves: ranks that end with 0 because a suspension or a deletion told them to are no success."""
     has_all = 0 < view.layout.size == len(view.ranks) and all(rank.phase == "Succeeded" for rank in view.ranks)
     return has_all and all(is_own_end(record) for record in view.case.chosen.values())
+
+
+def has_own_failure(view: View) -> bool:
+    """Whether a rank failed by itself, not by being taken away."""
+    return any(has_failed(record.object) and is_own_end(record) for record in view.case.chosen.values())
+
+
+def is_suspended(view: View, workload: KubernetesObject) -> bool:
+    """spec and condition disagree for moments; a rank that runs while spec does not suspend settles it."""
+    wanted = dig(workload, "spec", "suspend") is True
+    return wanted or ("Suspended" in conditions(workload) and not any(rank.phase == "Running" for rank in view.ranks))
+
+
+def by_counters(view: View, status: WorkloadStatus, *, active: int | None, is_ready: bool) -> WorkloadStatus:
+    """Where pods can't be seen (no permission), counters at least tell that they run. `ready` falls back when they end."""
+    if any(rank.pod for rank in view.ranks) or status.phase in (Phase.QUEUED, Phase.RUNNING) or not active or active < 0:
+        return status
+    return replace(status, phase=Phase.RUNNING if is_ready else Phase.STARTING)
 
 
 def succeeded(view: View, condition: Condition | None = None) -> WorkloadStatus:
@@ -112,9 +130,9 @@ def _phase(view: View, is_suspended: bool, has_status: bool) -> Phase:
         return Phase.QUEUED
     if not any(rank.pod for rank in view.ranks):
         return _phase_without_pods(view, before, has_status)
-    if before is Phase.RUNNING and _is_failing(view.ranks):
+    if before is Phase.RUNNING and (_is_failing(view.ranks) or "SuccessCriteriaMet" in conditions(view.observation.workload)):
         return before  # its peers are being taken away, nothing is being started
-    return Phase.RUNNING if _do_all_run(view.ranks, view.layout.size) else Phase.STARTING
+    return Phase.RUNNING if _do_all_run(view.ranks, view.layout) else Phase.STARTING
 
 
 def _is_failing(ranks: Sequence[RankStatus]) -> bool:
@@ -130,8 +148,12 @@ def _phase_without_pods(view: View, before: Phase | None, has_status: bool) -> P
     return before or Phase.PENDING
 
 
-def _do_all_run(ranks: Sequence[RankStatus], size: int) -> bool:
-    return len(ranks) >= size and all(is_running(rank) for rank in ranks)
+def _do_all_run(ranks: Sequence[RankStatus], layout: Layout) -> bool:
+    """All, or as many of those that are not over as the Job runs at once."""
+    if len(ranks) >= layout.size and all(is_running(rank) for rank in ranks):
+        return True
+    to_do = [rank for rank in ranks if rank.phase != "Succeeded"]
+    return layout.at_once < layout.size and sum(map(is_running, to_do)) >= min(layout.at_once, len(to_do)) > 0
 
 
 def gone(before: WorkloadStatus, kind: str, observation: Observation) -> WorkloadStatus:
