@@ -14,5 +14,8 @@ KUBERNETES_LAUNCH_TIMEOUT = from_conf("KUBERNETES_LAUNCH_TIMEOUT", 24 * 60 * 60)
 # Seconds for which an image may fail to be pulled; 0: no limit. Registries are away for minutes; a wrong name is wrong for ever.
 KUBERNETES_IMAGE_PULL_TIMEOUT = from_conf("KUBERNETES_IMAGE_PULL_TIMEOUT", 20 * 60)
 
+# Seconds after which ranks that stand still are told; 0: nobody looks. A gang that waits that long in silence is worth a look.
+KUBERNETES_STALL_TIMEOUT = from_conf("KUBERNETES_STALL_TIMEOUT", 10 * 60)
+
 # Seconds that a finished workload stays. Core's own setting, which Metaflow 2.19.0 doesn't have yet.
 KUBERNETES_JOB_TTL_SECONDS_AFTER_FINISHED = from_conf("KUBERNETES_JOB_TTL_SECONDS_AFTER_FINISHED", 7 * 24 * 60 * 60)

@@ -44,6 +44,7 @@ OURS: dict[str, str] = {
     "grace_period": TEXT,
     "launch_timeout": TEXT,
     "image_pull_timeout": TEXT,
+    "stall_timeout": TEXT,
 }
 
 # On the command line --namespace is Metaflow's own.

@@ -1,4 +1,4 @@
-"""`current.gang`: in the join after a gang, what each of its ranks recorded about itself."""
+"""`current.gang`: in the join after a gang, what each of its ranks recorded about itself; in a rank, how far it is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GangTask.__doc__ = (
     """One rank as it recorded itself. Times are ISO 8601 (UTC) or None; `exit_code` differs from 0 only under @catch."""
 )
 
-_state: dict[str, Any] = {}
+_state: dict[str, Any] = {"progress": (0, "")}
 
 
 class Gang:
@@ -26,11 +26,21 @@ class Gang:
     def tasks(self) -> list[GangTask]:
         return sorted((as_task(task_id, record) for task_id, record in _input_records().items()), key=lambda task: task.rank)
 
+    def progress(self, what: Any = "") -> None:
+        """Say that this rank gets on, and how far it is ("epoch 3"); cheap enough for every step of a loop. Where it is used,
+        a rank stands still when it has not been called for `stall_timeout`, whatever else the rank does."""
+        _state["progress"] = (_state["progress"][0] + 1, str(what)[:200])
+
 
 def attach(flow_datastore: Any) -> None:
     """Make `current.gang` available in this process. Any process of the flow gets here through step_init."""
     _state["flow_datastore"] = flow_datastore
     setattr(current.__class__, "gang", property(lambda _: Gang()))  # noqa: B010
+
+
+def progress() -> tuple[int, str]:
+    """How many times this process has said that it gets on, and what it said last."""
+    return _state["progress"]  # type: ignore[no-any-return]
 
 
 def as_task(task_id: str, record: gang_record.Record) -> GangTask:

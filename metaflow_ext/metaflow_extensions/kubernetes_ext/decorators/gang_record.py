@@ -27,14 +27,15 @@ MAX_POLL_SECONDS = 2.0
 
 
 class Records:
-    """Reads and writes the records of one step's tasks at one attempt."""
+    """Reads and writes the records of one step's tasks at one attempt; `name` tells different ones of a task apart."""
 
-    def __init__(self, flow_datastore: Any, run_id: str, step: str, attempt: int) -> None:
+    def __init__(self, flow_datastore: Any, run_id: str, step: str, attempt: int, name: str = NAME) -> None:
         self._flow_datastore = flow_datastore
         self._storage = flow_datastore._storage_impl
         self._run_id = run_id
         self._step = step
         self._attempt = attempt
+        self._name = name
 
     def write(self, task_id: str, record: Record) -> None:
         self._storage.save_bytes(iter([(self._path(task_id), BytesIO(json.dumps(record).encode("utf-8")))]), overwrite=True)
@@ -56,7 +57,7 @@ class Records:
     def _path(self, task_id: str) -> str:
         return str(
             self._storage.path_join(
-                self._flow_datastore.flow_name, self._run_id, self._step, task_id, "%d.%s.json" % (self._attempt, NAME)
+                self._flow_datastore.flow_name, self._run_id, self._step, task_id, "%d.%s.json" % (self._attempt, self._name)
             )
         )
 

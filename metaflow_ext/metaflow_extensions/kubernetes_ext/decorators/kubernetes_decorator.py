@@ -20,7 +20,7 @@ from metaflow.unbounded_foreach import UBF_CONTROL
 
 from ..spec.names import TaskIds
 from . import attributes as attribute_table
-from . import completion, current_gang, gang_environment, gang_record, num_parallel, step_check, task_metadata
+from . import completion, current_gang, gang_environment, gang_record, hang_watch, num_parallel, step_check, task_metadata
 from .host_errors import KubernetesError
 from .shared_files import is_shared
 
@@ -40,11 +40,15 @@ class KubernetesDecorator(CoreKubernetesDecorator):
     image_pull_timeout : int, optional, default None
         Seconds for which an image may fail to be pulled; 0 is no limit. Default METAFLOW_KUBERNETES_IMAGE_PULL_TIMEOUT,
         20 minutes.
+    stall_timeout : int, optional, default None
+        Seconds after which ranks that stand still are told, with where each of them stands; nothing is stopped. 0: never
+        look. Default METAFLOW_KUBERNETES_STALL_TIMEOUT, 10 minutes.
     """
     )
 
     defaults = attribute_table.defaults(CoreKubernetesDecorator.defaults)
     _is_checked = False  # once a process: is there a cluster that can run this flow?
+    _hang_watch: hang_watch.HangWatch | None = None
 
     def init(self) -> None:  # core calls it only where the class itself defines it
         super().init()
@@ -149,6 +153,7 @@ class KubernetesDecorator(CoreKubernetesDecorator):
         if hasattr(flow, "_parallel_ubf_iter"):
             values.update(self._join_gang(flow, run_id, step_name, task_id, retry_count, ubf_context))
         metadata.register_metadata(run_id, step_name, task_id, task_metadata.entries(values, retry_count))
+        self._watch_for_hangs(run_id, step_name, task_id, retry_count)
 
     def _join_gang(self, flow: Any, run_id: str, step: str, task_id: str, attempt: int, ubf_context: Any) -> dict[str, Any]:
         """Become a rank: record ourselves, find control, tell core's runtime who belongs to the gang."""
@@ -181,6 +186,8 @@ class KubernetesDecorator(CoreKubernetesDecorator):
         return {"parallel-node-index": rank, "gang-rank": rank, "gang-role": role}
 
     def task_post_step(self, step_name: str, flow: Any, graph: Any, retry_count: int, max_user_code_retries: int) -> None:
+        if self._is_ours and self._hang_watch is not None:
+            self._hang_watch.finish()
         if not self._is_ours or self._beat is None:
             return
         try:
@@ -202,10 +209,29 @@ class KubernetesDecorator(CoreKubernetesDecorator):
             sync_local_metadata_to_datastore(DATASTORE_LOCAL_DIR, self.task_datastore)
         if getattr(self, "_record", None) is not None:
             self._leave_gang(is_task_ok)
+        if self._hang_watch is not None:
+            self._hang_watch.stop()
         for sidecar in getattr(self, "_sidecars", []):
             sidecar.terminate()
         if is_task_ok:
             completion.state_complete(getattr(self, "_complete_file", None))
+
+    def _watch_for_hangs(self, run_id: str, step: str, task_id: str, attempt: int) -> None:
+        limit, datastore = hang_watch.limit(), self.flow_datastore
+        if not limit:
+            return
+        answers = gang_record.Records(datastore, run_id, step, attempt, hang_watch.RANK)
+        requests = gang_record.Records(datastore, run_id, step, attempt, hang_watch.REQUEST)
+        control = os.environ.get("MF_PARALLEL_CONTROL_TASK_ID", task_id)
+        self._hang_watch = hang_watch.HangWatch(
+            limit,
+            {"pod_uid": os.environ.get("METAFLOW_KUBERNETES_POD_ID", "")},
+            write=lambda record: answers.write(task_id, record),
+            asked=lambda: str(requests.read([control]).get(control, {}).get("token", "")),
+            progress=current_gang.progress,
+            is_container=not is_shared(),
+        )
+        self._hang_watch.start()
 
     def _leave_gang(self, is_task_ok: bool) -> None:
         """State that we are done, after our DONE marker: what control's barrier waits for."""

@@ -13,7 +13,7 @@ from ..spec.launch import CONTROL, WORKER, ContainerSpec, Group, LaunchSpec
 from ..spec.placement import Placement
 from ..spec.resources import Resources
 from ..spec.storage import Storage
-from . import container_script, gang_environment
+from . import container_script, gang_environment, hang_watch
 from .settings import Settings
 
 # Downward API of every task; core's names, and ours.
@@ -122,6 +122,7 @@ def _container(
         "METAFLOW_KUBERNETES_WORKLOAD_NAME": name,
         "METAFLOW_RUNTIME_ENVIRONMENT": "kubernetes",
         "METAFLOW_RUN_ID": task.run_id,
+        hang_watch.LIMIT: str(stall_timeout(options, settings)),
         "METAFLOW_USER": task.user,
     }
     if _tmpfs_path(options) and options.get("tmpfs_tempdir"):
@@ -144,6 +145,10 @@ def _container(
         image_pull_policy=options.get("image_pull_policy") or None,
         security_context=camel_case(options.get("security_context") or {}) or None,
     )
+
+
+def stall_timeout(options: Mapping[str, Any], settings: Settings) -> int:
+    return quantities.whole(_first(options.get("stall_timeout"), settings.stall_timeout), "stall_timeout")
 
 
 def _resources(options: Mapping[str, Any]) -> Resources:

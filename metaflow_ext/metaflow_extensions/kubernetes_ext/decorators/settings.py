@@ -22,6 +22,7 @@ class Settings:
     grace_seconds: int = 30
     launch_timeout: int = 24 * 60 * 60
     image_pull_timeout: int = 20 * 60
+    stall_timeout: int = 10 * 60
     task_environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -39,6 +40,7 @@ def read_settings(datastore_type: str) -> Settings:
         grace_seconds=quantities.whole(config.KUBERNETES_GRACE_PERIOD_SECONDS, "METAFLOW_KUBERNETES_GRACE_PERIOD_SECONDS"),
         launch_timeout=quantities.whole(config.KUBERNETES_LAUNCH_TIMEOUT, "METAFLOW_KUBERNETES_LAUNCH_TIMEOUT"),
         image_pull_timeout=quantities.whole(config.KUBERNETES_IMAGE_PULL_TIMEOUT, "METAFLOW_KUBERNETES_IMAGE_PULL_TIMEOUT"),
+        stall_timeout=quantities.whole(config.KUBERNETES_STALL_TIMEOUT, "METAFLOW_KUBERNETES_STALL_TIMEOUT"),
         task_environment=task_environment(datastore_type),
     )
 

@@ -91,7 +91,7 @@ def _check_sizes(attributes: dict[str, Any]) -> None:
         whole_number(attributes["gpu"], "gpu", least=0)
     if attributes["port"] is not None:
         whole_number(attributes["port"], "port", least=1, most=65535)
-    for name in ("grace_period", "launch_timeout", "image_pull_timeout"):
+    for name in ("grace_period", "launch_timeout", "image_pull_timeout", "stall_timeout"):
         if attributes[name] is not None:
             whole_number(attributes[name], name, least=0)
     whole_number(attributes["hostname_resolution_timeout"], "hostname_resolution_timeout", least=1)
