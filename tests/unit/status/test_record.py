@@ -7,7 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from metaflow_extensions.kubernetes_ext.status.model import Category, Failure, Phase, RankStatus, Waiting, WorkloadStatus
+from metaflow_extensions.kubernetes_ext.status.model import (
+    Category,
+    Failure,
+    Phase,
+    RankStatus,
+    Stalled,
+    Waiting,
+    WorkloadStatus,
+)
 from metaflow_extensions.kubernetes_ext.status.record import MOST_RANKS, as_json, bounded, status_of
 from tests.fakes import START
 
@@ -25,9 +33,10 @@ QUEUED = WorkloadStatus(
     size=2,
     waiting=Waiting(category=Category.QUOTA, summary="Waits.", detail="For long.", since=START, is_hopeless=True),
 )
+STALLED = WorkloadStatus(phase=Phase.RUNNING, size=2, stalled=Stalled(since=START, summary="No rank ...", lines=("rank 1: x",)))
 
 
-@pytest.mark.parametrize("status", [FAILED, QUEUED, WorkloadStatus(phase=Phase.SUCCEEDED, size=1)])
+@pytest.mark.parametrize("status", [FAILED, QUEUED, STALLED, WorkloadStatus(phase=Phase.SUCCEEDED, size=1)])
 def test_what_was_written_is_read(status: WorkloadStatus) -> None:
     assert status_of(json.loads(json.dumps(as_json(status)))) == status
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from metaflow_extensions.kubernetes_ext.status.jobset import jobset_status
-from metaflow_extensions.kubernetes_ext.status.model import Category, Phase, Waiting, WorkloadStatus
+from metaflow_extensions.kubernetes_ext.status.model import Category, Phase, Stalled, Waiting, WorkloadStatus
 from metaflow_extensions.kubernetes_ext.status.transitions import transitions
 from tests.builders_objects import condition, make_gang_pods, make_jobset, make_pod, observe
+from tests.fakes import START
 
 
 def status(*running: int, size: int = 4, **fields: Any) -> WorkloadStatus:
@@ -134,3 +135,19 @@ def test_a_replaced_pod() -> None:
 @pytest.mark.parametrize("phase", list(Phase))
 def test_every_phase_has_words(phase: Phase) -> None:
     assert lines(WorkloadStatus(phase=phase, size=4))[0].endswith(".")
+
+
+STALLED = status(0, 1, 2, 3, stalled=Stalled(since=START, summary="No rank has made progress.", lines=("rank 2: x",)))
+
+
+def test_standing_still_is_told_once_with_where_and_its_end() -> None:
+    runs = status(0, 1, 2, 3)
+    assert lines(runs, STALLED, STALLED, runs, DONE)[1:] == [
+        "No rank has made progress.",
+        "Ranks make progress again.",
+        "All 4 ranks have succeeded.",
+    ]
+    (change,) = transitions(runs, STALLED)
+    assert change.details[0] == "|   rank 2: x"
+    assert "Nothing is stopped" in change.details[-1]
+    assert [change.kind for change in transitions(STALLED, DONE)] == ["phase"]

@@ -17,6 +17,7 @@ SUBMISSION = f"{PREFIX}submission"  # random per submitting process: tells our o
 WORLD_SIZE = f"{PREFIX}world-size"
 CLIENT = f"{PREFIX}client"  # the process that follows the workload: runtime.process.Client as JSON
 KILLED_BY = f"{PREFIX}killed-by"  # left by `kubernetes kill` before the deletion, for whoever follows the workload
+STALLED = f"{PREFIX}stalled"  # status.stalled.Stalled as JSON, while no rank gets on
 
 APP_NAME = "app.kubernetes.io/name"
 APP_INSTANCE = "app.kubernetes.io/instance"

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from . import stalled
 from .job import job_status
 from .jobset import jobset_status
 from .layout import Layout, job_layout, jobset_layout
@@ -41,7 +42,9 @@ def _judge(
 ) -> WorkloadStatus:
     phase = text(wrapper, "status", "phase")
     restarts = max(integer(wrapper, "status", "resettingCount") or 0, 0)
-    status = replace(inner, restarts=max(inner.restarts, restarts), waiting=None, failure=None)
+    status = replace(
+        inner, restarts=max(inner.restarts, restarts), waiting=None, failure=None, stalled=stalled.of_workload(wrapper)
+    )
     if phase == "Failed":
         return replace(status, phase=Phase.FAILED, reason="Failed", failure=inner.failure or _unexplained(observation, wrapper))
     if phase == "Succeeded" or inner.phase is Phase.SUCCEEDED:

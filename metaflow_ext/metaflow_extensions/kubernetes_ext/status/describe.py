@@ -10,6 +10,8 @@ from .layout import TASK
 from .model import KubernetesObject, RankStatus
 from .reading import text
 
+MARGIN = "|   "  # of lines that belong to the one before: Metaflow strips blanks at a line's start
+
 
 def who(rank: RankStatus, size: int) -> str:
     """The subject of a sentence. Control has no number, a plain task neither."""

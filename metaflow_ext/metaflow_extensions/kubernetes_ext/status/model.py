@@ -148,12 +148,22 @@ class Failure:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Stalled:
+    """No rank has got on since then. `summary` is one sentence, `lines` say where each of them stands."""
+
+    since: datetime
+    summary: str
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class WorkloadStatus:
     phase: Phase
     size: int  # world size
     ranks: tuple[RankStatus, ...] = ()
     waiting: Waiting | None = None
     failure: Failure | None = None
+    stalled: Stalled | None = None  # while it runs
     restarts: int = 0
     reason: str = ""  # of the terminal condition, or of the state
     message: str = ""

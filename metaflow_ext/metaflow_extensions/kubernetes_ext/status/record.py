@@ -10,6 +10,7 @@ from dataclasses import asdict, fields, replace
 from datetime import datetime
 from typing import Any
 
+from . import stalled
 from .model import Category, Failure, Phase, RankStatus, Waiting, WorkloadStatus
 from .reading import integer, mapping, mappings, moment, text
 
@@ -28,6 +29,7 @@ def as_json(status: WorkloadStatus) -> dict[str, Any]:
         "message": status.message,
         "waiting": status.waiting and _plain(asdict(status.waiting)),
         "failure": status.failure and failure_as_json(status.failure),
+        "stalled": status.stalled and _plain(asdict(status.stalled)),
         "ranks": [rank_as_json(rank) for rank in status.ranks],
     }
 
@@ -64,6 +66,7 @@ def status_of(stored: Mapping[str, Any]) -> WorkloadStatus:
         message=text(stored, "message"),
         waiting=_waiting(mapping(stored, "waiting")),
         failure=failure_of(mapping(stored, "failure")),
+        stalled=stalled.of_json(mapping(stored, "stalled")),
         ranks=tuple(_rank(one) for one in mappings(stored, "ranks")),
     )
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .describe import who
+from .describe import MARGIN, who
 from .model import Category, Phase, RankStatus, Waiting, WorkloadStatus
+from .stalled import HINT
 from .waiting import is_running
 
 # Gangs up to this size tell of every rank that starts, larger ones of each quarter.
@@ -18,10 +19,11 @@ _SMALL_GANG = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One thing worth a line. `kind` is phase, waiting, ranks, restart, replaced or failure."""
+    """One thing worth a line. `kind` is phase, waiting, ranks, restart, replaced, stalled or failure; `details` are more lines."""
 
     kind: str
     text: str
+    details: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -32,7 +34,19 @@ def transitions(previous: WorkloadStatus | None, current: WorkloadStatus) -> lis
     changes = _restart(previous, current) + _phase(previous, current)
     if not current.is_terminal:
         changes += _replaced(previous, current) + _waiting(previous, current) + _ranks(previous, current)
+        changes += _stalled(previous, current)
     return changes
+
+
+def _stalled(previous: WorkloadStatus | None, current: WorkloadStatus) -> list[Change]:
+    before, now = previous.stalled if previous else None, current.stalled
+    if now is not None and (before is None or before.summary != now.summary):
+        return [Change(kind="stalled", text=now.summary, details=(*(MARGIN + line for line in now.lines), HINT))]
+    if before is not None and now is None and current.phase is Phase.RUNNING:
+        return [
+            Change(kind="stalled", text="The task makes progress again." if current.size == 1 else "Ranks make progress again.")
+        ]
+    return []
 
 
 def _restart(previous: WorkloadStatus | None, current: WorkloadStatus) -> list[Change]:

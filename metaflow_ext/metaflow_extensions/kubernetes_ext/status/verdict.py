@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from . import stalled
 from .describe import ranks_of
 from .diagnosis import Case, diagnose, first_incident, of_incident
 from .ends import has_failed, is_own_end
@@ -77,7 +78,7 @@ def failed(view: View, condition: Condition | None = None) -> WorkloadStatus:
 def unfinished(view: View, *, is_suspended: bool, has_status: bool) -> WorkloadStatus:
     phase = _phase(view, is_suspended, has_status)
     waiting = waiting_for(view.observation, view.layout, view.case.chosen, view.ranks, view.case.jobs, phase)
-    return replace(_status(view, phase), waiting=waiting)
+    return replace(_status(view, phase), waiting=waiting, stalled=stalled.of_workload(view.observation.workload))
 
 
 def absent(view: View, kind: str) -> WorkloadStatus:
