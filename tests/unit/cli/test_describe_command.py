@@ -18,6 +18,7 @@ from metaflow_extensions.kubernetes_ext.status.model import (
     Observation,
     Phase,
     RankStatus,
+    Stalled,
     Waiting,
     WorkloadStatus,
 )
@@ -125,3 +126,13 @@ def test_metadata_is_read_as_far_as_it_goes(metadata: dict[str, str], phase: Pha
 def test_a_workload_that_waits_says_why() -> None:
     waiting = Waiting(category=Category.QUOTA, summary="Queue q is full.", detail="2 are before it.")
     assert reason(WorkloadStatus(phase=Phase.QUEUED, size=2, waiting=waiting)) == ["Queue q is full.", "2 are before it."]
+
+
+def test_a_gang_that_stands_still_is_running_and_stalled() -> None:
+    status = WorkloadStatus(phase=Phase.RUNNING, size=2, stalled=Stalled(since=START, summary="No rank.", lines=("rank 1: x",)))
+    lines = description(living(status), NOW)
+    assert "Status:    Running, stalled" in lines
+    assert "Reason:    No rank." in lines
+    assert reason(status)[:2] == ["No rank.", "|   rank 1: x"]
+    assert answer(living(status))["stalled"] == {"since": START.isoformat(), "summary": "No rank.", "lines": ["rank 1: x"]}
+    assert "Status:    Failed" in description(living(replace(status, phase=Phase.FAILED)), NOW), "not after its end"

@@ -21,7 +21,7 @@ def test_a_workload_that_waits_for_what_cannot_come_ends_as_failed_with_what_to_
     shown: list[WorkloadStatus] = []
     monitor: Any = SimpleNamespace(show=shown.append)
 
-    ended = _end_of(running, monitor, LaunchLimit())
+    ended = _end_of(running, monitor, LaunchLimit(), lambda status: None)
 
     assert shown == [status]
     assert ended.phase is Phase.FAILED

@@ -8,9 +8,11 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ..status import record
+from ..status.describe import MARGIN
 from ..status.model import WorkloadStatus
 from ..status.reading import moment
 from ..status.reading import text as text_at
+from ..status.stalled import HINT
 from . import failure_report
 from .subjects import Subject, found
 from .tables import seconds_since, short_age, table
@@ -39,7 +41,7 @@ def why(obj: Any, text: str, as_json: bool) -> None:
 
 def answer(one: Subject) -> dict[str, Any]:
     status = record.as_json(one.status)
-    kept = {key: status[key] for key in ("phase", "waiting", "failure")}
+    kept = {key: status[key] for key in ("phase", "waiting", "stalled", "failure")}
     return {**one.whose, **kept, "timeline": [*one.timeline]}
 
 
@@ -50,7 +52,7 @@ def description(one: Subject, now: datetime) -> list[str]:
     heads = [
         ("Name", fields["name"]), ("Kind", fields["kind"]), ("Namespace", fields["namespace"]),
         ("Task", f"{whose['flow']}/{one.pathspec} (attempt {whose['attempt'] or '?'})"),
-        ("Age", short_age(seconds_since(created, now)) if created else ""), ("Status", str(status.phase)),
+        ("Age", short_age(seconds_since(created, now)) if created else ""), ("Status", f"{status.phase}, stalled" if _is_stalled(status) else str(status.phase)),
     ]  # fmt: skip
     lines = [f"{name + ':':11}{value}" for name, value in heads if value]
     lines.append(f"{'Reason:':11}{reason(status)[0]}")
@@ -70,9 +72,15 @@ def reason(status: WorkloadStatus) -> list[str]:
     """Why it is in the state that it is in."""
     if status.failure is not None:
         return failure_report.lines(status)
+    if status.stalled is not None and _is_stalled(status):
+        return [status.stalled.summary, *(f"{MARGIN}{line}" for line in status.stalled.lines), HINT]
     if status.waiting is not None:
         return [line for line in (status.waiting.summary, status.waiting.detail) if line]
     return [f"{status.phase}." if not status.message else f"{status.phase}: {status.message}"]
+
+
+def _is_stalled(status: WorkloadStatus) -> bool:
+    return status.stalled is not None and not status.is_terminal
 
 
 def happened(one: Subject) -> list[str]:
@@ -87,7 +95,7 @@ def happened(one: Subject) -> list[str]:
     ages = [short_age(int((at - start).total_seconds())) for at, _ in shown]
     return [
         "What had happened:",
-        *(f"{failure_report.MARGIN}{age:>4}  {what}" for age, (_, what) in zip(ages, shown, strict=True)),
+        *(f"{MARGIN}{age:>4}  {what}" for age, (_, what) in zip(ages, shown, strict=True)),
     ]
 
 

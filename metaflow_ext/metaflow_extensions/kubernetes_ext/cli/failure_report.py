@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ..status.describe import MARGIN
 from ..status.model import RankStatus, WorkloadStatus
 
 MAX_LINES = 25
 MAX_LAST_LINES = 10
 MAX_LINES_OF_OTHERS = 3
 MAX_RANKS = 8
-MARGIN = "|   "  # Metaflow strips blanks at a line's start
 
 
 def lines(status: WorkloadStatus, others: Mapping[int, Sequence[str]] | None = None) -> list[str]:

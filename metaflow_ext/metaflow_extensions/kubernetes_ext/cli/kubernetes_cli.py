@@ -158,6 +158,17 @@ def why(obj: Any, target: str, as_json: bool) -> None:
     why(obj, target, as_json)
 
 
+@kubernetes.command(help="Show where every rank of what runs stands in its Python code now, and which one stands apart.")
+@_TARGET
+@click.option("--timeout", default=60.0, type=click.FloatRange(min=1), help="Seconds to wait for the ranks' answers.")
+@_JSON
+@click.pass_obj
+def stacks(obj: Any, target: str, timeout: float, as_json: bool) -> None:
+    from .stacks_command import stacks
+
+    stacks(obj, target, timeout, as_json)
+
+
 @kubernetes.command(
     help="Print a workload's object as it was posted; with --step, as it would be, with placeholders for what only a run knows."
 )

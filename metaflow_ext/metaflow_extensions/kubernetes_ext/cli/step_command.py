@@ -7,7 +7,9 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from metaflow import current
@@ -19,25 +21,29 @@ from ..backends.jobset import JobSetBackend
 from ..cluster.client import KubernetesClient
 from ..cluster.protocol import ClusterClient
 from ..decorators.attributes import is_true
-from ..decorators.launch_spec import TaskRef, launch_spec
+from ..decorators.launch_spec import TaskRef, launch_spec, stall_timeout
 from ..decorators.settings import Settings, read_settings
 from ..decorators.step_check import parse_logs
 from ..errors import ClusterError, KubernetesExtError, Rejected, TaskFailed, Unavailable
 from ..runtime.clock import RealClock
 from ..runtime.monitor import Monitor
 from ..runtime.process import this_process
+from ..runtime.resources import resource_of
 from ..runtime.running import RunningJobSet
+from ..runtime.stall_watch import StallWatch, stack_in_log
 from ..runtime.submit import submit, withdraw
 from ..runtime.supervision import ADDRESS, Supervised, owned
 from ..runtime.timeline import Timeline
-from ..spec import quantities
+from ..spec import labels, quantities
 from ..spec.names import TaskIds, workload_name
 from ..status.diagnosis import of_waiting
 from ..status.ended_early import interrupted, not_followed
 from ..status.launch_limit import LaunchLimit
-from ..status.model import Phase, WorkloadStatus
+from ..status.model import Phase, Stalled, WorkloadStatus
+from ..status.stalled import as_annotation
 from . import exit_codes, failure_report
 from .interrupts import Interrupted, interruptible
+from .mailbox import DatastoreMailbox, patience
 from .rank_records import Records
 from .task_code import Package, task_code
 from .task_output import TaskReporter
@@ -215,9 +221,10 @@ class _Launch:
         which = parse_logs(self._options.get("logs") or self._settings.logs)
         monitor = Monitor(client, running, self._reporter, clock=self._clock, which=which, timeline=self._timeline)
         self._tell(f"{self._backend.kind} {running.name} created in namespace {running.namespace}.")
+        stall_watch = self._stall_watch(client, running)
         try:
             with running:
-                status = _end_of(running, monitor, self._launch_limit())
+                status = _end_of(running, monitor, self._launch_limit(), stall_watch.seen)
         except Interrupted as signal:
             self._tell(f"{signal}: deleting {self._backend.kind} {running.name} with its pods.")
             try:
@@ -231,6 +238,7 @@ class _Launch:
                 self._delete(running)
             raise
         finally:
+            stall_watch.close()
             monitor.close()
         self._conclude(running, status, monitor.other_last_lines(status))
 
@@ -248,6 +256,22 @@ class _Launch:
             except ClusterError as error:  # says how to finish; what the run hears is why the workload failed
                 self._reporter.line(str(error))
         raise TaskFailed(status.failure)
+
+    def _stall_watch(self, client: ClusterClient, running: RunningJobSet) -> StallWatch:
+        """Started, if it is wanted. Others than this process learn of a stall from an annotation of the workload."""
+        limit, task = stall_timeout(self._options, self._settings), self._task
+
+        def annotate(found: Stalled | None) -> None:
+            body = {"metadata": {"annotations": {labels.STALLED: as_annotation(found)}}}
+            with suppress(ClusterError):
+                client.patch(resource_of(self._backend), running.namespace, running.name, body)
+
+        mailbox = DatastoreMailbox(self._obj.flow_datastore, task.run_id, task.step, self._ids, task.attempt)
+        in_log = partial(stack_in_log, client, running.namespace)
+        watch = StallWatch(mailbox, limit, patience=patience(limit), clock=self._clock, in_log=in_log, on_change=annotate)
+        if limit:
+            watch.start()
+        return watch
 
     def _launch_limit(self) -> LaunchLimit:
         given, settings = self._options, self._settings
@@ -267,11 +291,13 @@ def detach() -> None:
     os._exit(0)
 
 
-def _end_of(running: RunningJobSet, monitor: Monitor, limit: LaunchLimit) -> WorkloadStatus:
+def _end_of(
+    running: RunningJobSet, monitor: Monitor, limit: LaunchLimit, stalled: Callable[[WorkloadStatus], Stalled | None]
+) -> WorkloadStatus:
     """The terminal status; a workload that waits for what can't come, or too long, is given up, and ends here as failed."""
     status = running.status
     while not status.is_terminal:
-        monitor.show(status)
+        monitor.show(replace(status, stalled=stalled(status)))
         at = running.observation.at
         if status.waiting is not None and status.waiting.is_hopeless:
             return replace(status, phase=Phase.FAILED, failure=of_waiting(status.waiting, at))

@@ -62,6 +62,7 @@ class Row:
     client: str
     client_host: str
     age: int
+    stalled_since: str = ""  # RFC 3339, while no rank makes progress
 
     @property
     def is_finished(self) -> bool:
@@ -89,13 +90,26 @@ def row(workload: Mapping[str, Any], backend: Backend, now: datetime, client: st
         client="" if status.is_terminal else client,
         client_host=follower.host if follower else "",
         age=seconds_since(metadata.get("creationTimestamp"), now),
+        stalled_since=status.stalled.since.isoformat() if status.stalled else "",
         **whose,
     )
 
 
 def lines(rows: list[Row]) -> list[str]:
     cells = [
-        (r.name, r.kind, r.run_id, r.step, r.task_id, r.attempt, r.ranks, r.status, r.client, short_age(r.age)) for r in rows
+        (
+            r.name,
+            r.kind,
+            r.run_id,
+            r.step,
+            r.task_id,
+            r.attempt,
+            r.ranks,
+            "Stalled" if r.stalled_since else r.status,
+            r.client,
+            short_age(r.age),
+        )
+        for r in rows
     ]
     return table(COLUMNS, cells)
 

@@ -67,6 +67,8 @@ class Monitor:
             # The report of a failure comes with the end, with all that is known by then.
             if change.kind != "failure" and not (change.kind == "waiting" and is_given_up):
                 self.tell(str(change))
+                for line in change.details:
+                    self._reporter.line(line)
         self._told = status
 
     def _look_after_logs(self, status: WorkloadStatus) -> None:
