@@ -283,10 +283,14 @@ class FakeCluster:
         on_trouble: Callable[[ClusterError | None], None] | None = None,
     ) -> FakeStream:
         self._request("list", resource)
-        self._request("watch", resource)
         with self._lock:
             watcher = _Watcher(resource, _matcher(label_selector, field_selector), on_trouble, self._unwatch)
             watcher.put(self._synced(watcher))
+            try:
+                self._request("watch", resource)
+            except ClusterError as error:  # it comes after what was listed
+                watcher.put(error)
+                return watcher
             self._watchers.append(watcher)
             return watcher
 

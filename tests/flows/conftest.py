@@ -123,10 +123,9 @@ def base_environment(home: Path) -> dict[str, str]:
     return {**kept, "HOME": str(home), "METAFLOW_USER": "tester", "PYTHONUNBUFFERED": "1"}
 
 
-@pytest.fixture(scope="session")
-def devcluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment that `metaflow-devcluster env` gives."""
-    home = tmp_path_factory.mktemp("devcluster")
+@contextmanager
+def own_devcluster(home: Path) -> Iterator[dict[str, str]]:
+    """A development cluster with its state in `home`, and the environment that `metaflow-devcluster env` gives."""
     environment = {**os.environ, "METAFLOW_DEVCLUSTER_HOME": str(home)}
     tool = [sys.executable, "-m", "metaflow_devcluster"]
     up = subprocess.run([*tool, "up"], env=environment, capture_output=True, text=True, timeout=60, check=False)
@@ -137,6 +136,12 @@ def devcluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, s
         yield {name: value.strip("'\"") for name, _, value in (line.partition("=") for line in exported)}
     finally:
         subprocess.run([*tool, "down"], env=environment, capture_output=True, timeout=180, check=False)
+
+
+@pytest.fixture(scope="session")
+def devcluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    with own_devcluster(tmp_path_factory.mktemp("devcluster")) as environment:
+        yield environment
 
 
 @pytest.fixture(scope="session")

@@ -181,13 +181,34 @@ def test_a_hiccup_is_not_told(scene: Scene) -> None:
 
 @pytest.mark.parametrize("plural", ["jobsets", "jobs", "pods"])
 def test_without_permission_to_watch_it_lists(scene: Scene, plural: str) -> None:
-    scene.cluster.fail("watch", plural, Forbidden(f"Not allowed to watch {plural}", status=403))
+    scene.cluster.fail("watch", plural, *[Forbidden(f"Not allowed to watch {plural}", status=403)] * 20)
     scene.gang.start()
     scene.clock.at(120, scene.gang.succeed)
     assert scene.running.wait().phase is Phase.SUCCEEDED
     assert [text for text in scene.told if "Not allowed to watch" in text] == scene.told
     assert len(scene.told) == 1
     assert scene.cluster.requests["list", plural] <= 3 + 120 / 15
+
+
+@pytest.mark.parametrize("plural", ["jobsets", "jobs", "pods"])
+def test_a_refusal_of_a_moment_is_borne(scene: Scene, plural: str) -> None:
+    """An authorizer that is down answers 403, or the log-in has expired: 401."""
+    scene.cluster.fail("watch", plural, Forbidden(f"Not allowed to watch {plural}", status=403))
+    scene.clock.at(16, lambda: scene.cluster.fail("list", plural, Forbidden("Not allowed to list", status=403)))
+    scene.clock.at(40, lambda: scene.cluster.fail("list", plural, Forbidden("log in again", status=401)))
+    scene.gang.start()
+    scene.clock.at(120, scene.gang.succeed)
+    assert scene.running.wait().phase is Phase.SUCCEEDED
+    assert [text for text in scene.told if "Can't see" in text] == []
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refusal_before_anything_was_listed_is_borne_once(scene: Scene, status: int) -> None:
+    for plural in ("jobsets", "jobs", "pods"):
+        scene.cluster.fail("list", plural, Forbidden("not now", status=status))
+    scene.gang.start()
+    scene.clock.at(60, scene.gang.succeed)
+    assert scene.running.wait().phase is Phase.SUCCEEDED
 
 
 def test_without_any_permission_on_the_workload_following_fails(scene: Scene) -> None:

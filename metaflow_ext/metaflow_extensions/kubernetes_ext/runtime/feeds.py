@@ -6,10 +6,8 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from ..cluster.protocol import ClusterClient, Resource, Stream, WatchEvent
-from ..cluster.retry import is_transient
 from ..errors import ClusterError, Forbidden
 from .clock import Clock
 
@@ -104,14 +102,43 @@ class Feeds:
         put: Callable[[Message], None] = lambda message: self.inbox.put(selection.source, message)  # noqa: E731
         error: Exception | None = RuntimeError(f"The watch of {selection.resource.plural} died.")
         try:
-            self._watch(selection, put)
+            self._watch_or_list(selection, put)
             error = None
-        except Forbidden as denied:
-            error = self._polled(selection, put, denied)
         except ClusterError as caught:
             error = caught
         finally:
             put(Ended(error))  # also after a bug, whose traceback the thread prints: nobody waits for a dead feed
+
+    def _watch_or_list(self, selection: Selection, put: Callable[[Message], None]) -> None:
+        """Until closed. A watch begins with a list, so where watching is refused, trying it again is listing now and then; and
+        a refusal that was a moment's (an authorizer that is down, a log-in that expired) is over when it is.
+
+        Raises ClusterError where nothing has ever been listed, and is refused a second time.
+        """
+        has_listed = is_told = was_refused = False
+
+        def heard(message: Message) -> None:
+            nonlocal has_listed
+            has_listed = has_listed or isinstance(message, WatchEvent)
+            put(message)
+
+        while not self._closed.is_set():
+            listed_before, has_listed = has_listed, False
+            try:
+                self._watch(selection, heard)
+                return
+            except Forbidden as refused:
+                if has_listed:  # in this try, so it is watching that is refused
+                    if not is_told:
+                        put(Degraded(refused))
+                    is_told = True
+                    put(Trouble(None))
+                elif listed_before or refused.status == 401 or not was_refused:
+                    put(Trouble(refused))
+                else:
+                    raise
+                has_listed, was_refused = has_listed or listed_before, True
+            self._clock.wait(self._closed, POLL_SECONDS)
 
     def _watch(self, selection: Selection, put: Callable[[Message], None]) -> None:
         stream = self._client.watch(
@@ -127,27 +154,3 @@ class Feeds:
             stream.close()
         for event in stream:
             put(event)
-
-    def _polled(self, selection: Selection, put: Callable[[Message], None], denied: Forbidden) -> ClusterError | None:
-        """Lists until closed; the error that ends it. Says so only where that works."""
-        is_told = False
-        while not self._closed.is_set():
-            try:
-                listed: dict[str, Any] = self._client.list(
-                    selection.resource,
-                    self._namespace,
-                    label_selector=selection.label_selector,
-                    field_selector=selection.field_selector,
-                )
-            except ClusterError as error:
-                if not is_transient(error):
-                    return error
-                put(Trouble(error))
-            else:
-                if not is_told:
-                    is_told = True
-                    put(Degraded(denied))
-                put(Trouble(None))
-                put(WatchEvent("SYNCED", {"items": listed.get("items") or []}))
-            self._clock.wait(self._closed, POLL_SECONDS)
-        return None

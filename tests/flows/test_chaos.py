@@ -1,0 +1,18 @@
+"""A few seeds of tests/chaos: whole gang runs while requests to the API server go wrong. `tests/chaos --seeds 300` runs more."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.runs import run
+from tests.faults.schedule import scenario
+from tests.flows.conftest import Runner
+
+# One of each end of a gang, and most kinds of faults; the real cluster takes the first.
+SEEDS = (1, 2, 3, 4, 5, 6)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_run_under_faults_ends_as_it_would_without(runner: Runner, seed: int) -> None:
+    outcome = run(runner, scenario(seed))
+    assert not outcome.wrong, str(outcome)
