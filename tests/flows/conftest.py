@@ -94,13 +94,13 @@ class Runner:
 
 
 @contextmanager
-def running_gang(runner: Runner, seconds: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+def running_gang(runner: Runner, seconds: str, *further: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
     """A run whose gang of 2 runs by now, and what it has printed, which is whole at the end."""
     words, environment = ["--with", f"kubernetes:{GANG_OPTIONS}"], runner.environment
     if runner.kind == "real":
         words, environment = [], {**environment, "TEST_GANG_ONLY": GANG_OPTIONS}
     process = subprocess.Popen(
-        runner.command("gang_flow.py", "run", *words, "--size", "2", "--seconds", seconds),
+        runner.command("gang_flow.py", "run", *words, "--size", "2", "--seconds", seconds, *further),
         cwd=runner.home, env=environment, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # a shell may have it ignored

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 
@@ -46,18 +47,50 @@ def test_a_sibling_that_fails_leaves_nothing_of_the_others(runner: Runner) -> No
 
 @pytest.mark.parametrize("whom", ["the run", "all of the client"])
 def test_a_gang_goes_on_when_its_run_is_killed_and_resume_uses_its_results(runner: Runner, whom: str) -> None:
-    with running_gang(runner, "5") as (process, _):
-        step = step_process(process.pid)
-        if whom == "the run":
-            process.kill()
-        else:
-            for pid in supervisors(runner):
-                os.kill(pid, signal.SIGKILL)
-            os.killpg(process.pid, signal.SIGKILL)
-    assert eventually(lambda: not os.path.exists(f"/proc/{step}")), "its step process detaches"
-    assert eventually(lambda: not supervisors(runner))
+    with running_gang(runner, "5") as (process, lines):
+        kill_client(runner, process, whom)
     assert "jobset" in left_over(runner)
-    assert eventually(lambda: "Completed" in runner.kubectl("get", "jobsets"), 60), runner.kubectl("get", "jobsets,pods")
+    attached = runner.run("gang_flow.py", "kubernetes", "attach", run_id(lines), "--logs", "all")
+    assert attached.code == 0, str(attached)
+    assert "[rank 1] hello from rank 1 of 2" in attached.output
+    assert "All 2 ranks have succeeded." in attached.output
+    assert f"resume --origin-run-id {run_id(lines)}" in attached.output
     resumed = runner.gang("resume")
     assert resumed.code == 0, str(resumed)
     assert "hello from rank" not in resumed.output, str(resumed)
+
+
+def test_attach_does_at_the_end_of_a_failed_gang_what_its_step_process_would_have_done(runner: Runner) -> None:
+    words = ("--fail-rank", "1", "--fail-after", "6")
+    with running_gang(runner, "60", *words) as (process, lines):
+        kill_client(runner, process, "all of the client")
+    attached = runner.run("gang_flow.py", "kubernetes", "attach", f"{run_id(lines)}/train")
+    assert attached.code == 1, str(attached)
+    assert "(rank 1, pod " in attached.output
+    assert "failed with exit code 3." in attached.output
+    assert "about to fail" in attached.output
+    assert eventually(lambda: left_over(runner) == "")
+    told = runner.run("gang_flow.py", "kubernetes", "why", run_id(lines))
+    assert "failed with exit code 3." in told.output, str(told)
+    again = runner.run("gang_flow.py", "kubernetes", "attach", run_id(lines))
+    assert again.code == 1
+    assert "runs in the cluster" in again.output
+
+
+def kill_client(runner: Runner, process: subprocess.Popen[str], whom: str) -> None:
+    """`whom`: "the run" (its step processes then end by themselves) or "all of the client"."""
+    step = step_process(process.pid)
+    if whom == "the run":
+        process.kill()
+    else:
+        for pid in supervisors(runner):
+            os.kill(pid, signal.SIGKILL)
+        os.killpg(process.pid, signal.SIGKILL)
+    assert eventually(lambda: not os.path.exists(f"/proc/{step}")), "its step process detaches"
+    assert eventually(lambda: not supervisors(runner))
+
+
+def run_id(lines: list[str]) -> str:
+    found = re.search(r"run-id (\d+)", "".join(lines))
+    assert found
+    return found[1]

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from metaflow_extensions.kubernetes_ext.cli import failure_report
 from metaflow_extensions.kubernetes_ext.cluster.protocol import PODS
 from metaflow_extensions.kubernetes_ext.errors import Forbidden
 from metaflow_extensions.kubernetes_ext.runtime.logs import selected
 from metaflow_extensions.kubernetes_ext.runtime.monitor import Monitor
 from metaflow_extensions.kubernetes_ext.runtime.running import RunningJobSet
-from metaflow_extensions.kubernetes_ext.status.model import Phase, RankStatus
+from metaflow_extensions.kubernetes_ext.status.launch_limit import LaunchLimit
+from metaflow_extensions.kubernetes_ext.status.model import Category, Phase, RankStatus
 from tests.fakes import FakeClock, FakeCluster, RecordingReporter
 from tests.unit.runtime.workloads import BACKEND, Gang
 
@@ -44,6 +46,23 @@ def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
 def succeed(scene: Scene) -> None:
     scene.clock.at(2, scene.gang.start)
     scene.clock.at(60, lambda: (scene.cluster.write(scene.gang.pod_name(1), "bye"), scene.end_logs(), scene.gang.succeed()))
+
+
+def test_a_workload_that_waits_for_what_cannot_come_ends_as_failed_with_what_to_do(scene: Scene) -> None:
+    scene.clock.at(2, lambda: scene.gang.set_pod(1, "Pending", reason="InvalidImageName"))
+    status = scene.monitor.follow(LaunchLimit())
+    assert status.phase is Phase.FAILED
+    assert status.failure is not None
+    assert (status.failure.category, status.failure.is_retryable) == (Category.IMAGE_PULL, False)
+    assert "not a valid image name" not in "".join(scene.reporter.lines), "the report comes at the end"
+    assert "about InvalidImageName" in "".join(failure_report.lines(status))
+
+
+def test_without_a_limit_nothing_is_given_up_and_all_is_told(scene: Scene) -> None:
+    scene.clock.at(2, lambda: scene.gang.set_pod(1, "Pending", reason="InvalidImageName"))
+    scene.clock.at(600, lambda: (scene.end_logs(), scene.gang.succeed()))
+    assert scene.monitor.follow().phase is Phase.SUCCEEDED
+    assert "not a valid image name" in "".join(scene.reporter.lines)
 
 
 def test_a_success_is_told_with_all_its_logs(scene: Scene) -> None:

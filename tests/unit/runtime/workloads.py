@@ -44,7 +44,9 @@ class Gang:
 
     def set_pod(self, rank: int, phase: str, exit_code: int | None = None, reason: str = "", **metadata: Any) -> None:
         container: dict[str, Any] = {"name": "train", "ready": phase == "Running", "restartCount": 0}
-        if phase == "Running":
+        if phase == "Pending" and reason:
+            container["state"] = {"waiting": {"reason": reason, "message": f"about {reason}"}}
+        elif phase == "Running":
             container["state"] = {"running": {"startedAt": "2026-01-01T12:00:01Z"}}
         elif exit_code is not None:
             end = {"exitCode": exit_code, "reason": reason or ("Completed" if exit_code == 0 else "Error")}

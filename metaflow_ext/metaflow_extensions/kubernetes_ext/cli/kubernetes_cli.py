@@ -220,3 +220,16 @@ def record(obj: Any, target: str, output: str) -> None:
     from .record_command import record
 
     record(obj, target, output)
+
+
+@kubernetes.command(
+    help="Show what the ranks of a run's workloads write and what happens to them until they have ended: for a run whose client "
+    "was killed. Ctrl-C detaches, the workloads go on."
+)
+@_TARGET
+@click.option("--logs", "ranks", default="control", help="The ranks whose output is shown: control, all, none or 0,3.")
+@click.pass_obj
+def attach(obj: Any, target: str, ranks: str) -> None:
+    from .attach_command import attach
+
+    sys.exit(attach(obj, target, ranks))

@@ -8,7 +8,6 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -36,7 +35,6 @@ from ..runtime.supervision import ADDRESS, Supervised, owned
 from ..runtime.timeline import Timeline
 from ..spec import labels, quantities
 from ..spec.names import TaskIds, workload_name
-from ..status.diagnosis import of_waiting
 from ..status.ended_early import interrupted, not_followed
 from ..status.launch_limit import LaunchLimit
 from ..status.model import Phase, Stalled, WorkloadStatus
@@ -224,7 +222,7 @@ class _Launch:
         stall_watch = self._stall_watch(client, running)
         try:
             with running:
-                status = _end_of(running, monitor, self._launch_limit(), stall_watch.seen)
+                status = monitor.follow(self._launch_limit(), stall_watch.seen)
         except Interrupted as signal:
             self._tell(f"{signal}: deleting {self._backend.kind} {running.name} with its pods.")
             try:
@@ -289,25 +287,6 @@ class _Launch:
 def detach() -> None:
     """The run's own process was killed: its workloads go on, their step processes have nobody left to tell anything."""
     os._exit(0)
-
-
-def _end_of(
-    running: RunningJobSet, monitor: Monitor, limit: LaunchLimit, stalled: Callable[[WorkloadStatus], Stalled | None]
-) -> WorkloadStatus:
-    """The terminal status; a workload that waits for what can't come, or too long, is given up, and ends here as failed."""
-    status = running.status
-    while not status.is_terminal:
-        monitor.show(replace(status, stalled=stalled(status)))
-        at = running.observation.at
-        if status.waiting is not None and status.waiting.is_hopeless:
-            return replace(status, phase=Phase.FAILED, failure=of_waiting(status.waiting, at))
-        if running.outage_since is None:  # else nobody knows whether it has started meanwhile
-            limit = limit.seen(status, at)
-            if failure := limit.exceeded(status, at):
-                return replace(running.look_closer(), phase=Phase.FAILED, failure=failure)
-        status = running.step()
-    monitor.show(status)
-    return monitor.finish()
 
 
 def _seconds(given: Any, default: int, what: str) -> int:

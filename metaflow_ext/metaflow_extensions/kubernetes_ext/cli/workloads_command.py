@@ -138,16 +138,17 @@ def _selector(obj: Any, wanted: Wanted) -> str:
     return selector(obj.flow.name, Target(run_id) if run_id else None, user, wanted.selector)
 
 
+def follower_state(workload: Mapping[str, Any]) -> str:
+    """Whether the process that follows it is still there: RUNNING, GONE or UNKNOWN of runtime.process."""
+    follower, here = client_of(workload), this_process()
+    return state(follower, here, started(follower.pid) if follower and follower.host == here.host else "")
+
+
 def _rows(label_selector: str) -> list[Row]:
-    now, here = datetime.now(timezone.utc), this_process()
-
-    def state_of(client: Client | None) -> str:
-        return state(client, here, started(client.pid) if client and client.host == here.host else "")
-
+    now = datetime.now(timezone.utc)
     with as_metaflow_error(), closing(KubernetesClient()) as client:
         return [
-            row(workload, backend, now, state_of(client_of(workload)))
-            for backend, workload in workloads(client, label_selector)
+            row(workload, backend, now, follower_state(workload)) for backend, workload in workloads(client, label_selector)
         ]
 
 

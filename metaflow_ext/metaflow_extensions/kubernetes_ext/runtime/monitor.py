@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ..cluster.protocol import ClusterClient
-from ..status.model import RankStatus, WorkloadStatus
+from ..status.diagnosis import of_waiting
+from ..status.launch_limit import LaunchLimit
+from ..status.model import Phase, RankStatus, Stalled, WorkloadStatus
 from ..status.transitions import transitions
 from .clock import Clock
 from .logs import LogStreams, selected
@@ -40,6 +42,7 @@ class Monitor:
         self._logs = LogStreams(client, running.namespace, reporter=reporter, clock=clock, tell=self.tell)
         self._captured: set[str] = set()
         self._told: WorkloadStatus | None = None
+        self._gives_up = False
 
     @property
     def timeline(self) -> Timeline:
@@ -50,19 +53,42 @@ class Monitor:
         self._timeline.add(self._clock.now(), text)
         self._reporter.line(text)
 
-    def follow(self) -> WorkloadStatus:
-        """Blocks until the workload has ended; the last status, its failure with the culprit's last lines."""
+    def follow(
+        self, limit: LaunchLimit | None = None, stalled: Callable[[WorkloadStatus], Stalled | None] = lambda status: None
+    ) -> WorkloadStatus:
+        """Blocks until the workload has ended; the last status, its failure with the culprit's last lines.
+
+        A workload that waits for what can't come, or for longer than `limit`, is given up: it ends here as failed, and is still
+        to be deleted. Without a limit nothing is given up. `stalled` says
+        whether its ranks stand still.
+        """
+        self._gives_up = limit is not None
         try:
-            for status in self._running.changes():
-                self.show(status)
+            status = self._running.status
+            while not status.is_terminal:
+                self.show(replace(status, stalled=stalled(status)))
+                if limit is not None:
+                    limit = limit.seen(status, self._running.observation.at) if self._running.outage_since is None else limit
+                    if given_up := self._given_up(status, limit):
+                        return given_up
+                status = self._running.step()
+            self.show(status)
             return self.finish()
         finally:
             self.close()
 
+    def _given_up(self, status: WorkloadStatus, limit: LaunchLimit) -> WorkloadStatus | None:
+        at = self._running.observation.at
+        if status.waiting is not None and status.waiting.is_hopeless:
+            return replace(status, phase=Phase.FAILED, failure=of_waiting(status.waiting, at))
+        # While the server is away, nobody knows whether it has started meanwhile.
+        failure = limit.exceeded(status, at) if self._running.outage_since is None else None
+        return replace(self._running.look_closer(), phase=Phase.FAILED, failure=failure) if failure else None
+
     def show(self, status: WorkloadStatus) -> None:
         """Tell what has changed since the last call, and look after the logs."""
         self._look_after_logs(status)
-        is_given_up = status.waiting is not None and status.waiting.is_hopeless
+        is_given_up = self._gives_up and status.waiting is not None and status.waiting.is_hopeless
         for change in transitions(self._told, status):
             # The report of a failure comes with the end, with all that is known by then.
             if change.kind != "failure" and not (change.kind == "waiting" and is_given_up):
