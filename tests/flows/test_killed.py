@@ -61,9 +61,10 @@ def test_a_gang_goes_on_when_its_run_is_killed_and_resume_uses_its_results(runne
 
 
 def test_attach_does_at_the_end_of_a_failed_gang_what_its_step_process_would_have_done(runner: Runner) -> None:
-    words = ("--fail-rank", "1", "--fail-after", "6")
+    words = ("--fail-rank", "1", "--fail-after", "10")
     with running_gang(runner, "60", *words) as (process, lines):
         kill_client(runner, process, "all of the client")
+    detach_at_once(runner, run_id(lines))
     attached = runner.run("gang_flow.py", "kubernetes", "attach", f"{run_id(lines)}/train")
     assert attached.code == 1, str(attached)
     assert "(rank 1, pod " in attached.output
@@ -75,6 +76,23 @@ def test_attach_does_at_the_end_of_a_failed_gang_what_its_step_process_would_hav
     again = runner.run("gang_flow.py", "kubernetes", "attach", run_id(lines))
     assert again.code == 1
     assert "runs in the cluster" in again.output
+
+
+def detach_at_once(runner: Runner, run: str) -> None:
+    """Ctrl-C ends `attach`, and nothing else."""
+    process = subprocess.Popen(
+        runner.command("gang_flow.py", "kubernetes", "attach", run), cwd=runner.home, env=runner.environment,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    with process:
+        assert process.stdout is not None
+        seen = next(line for line in process.stdout if "All 2 ranks run." in line)
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+    assert process.returncode == 130, seen + rest
+    assert "Detached: " in rest
+    assert "jobset" in left_over(runner)
 
 
 def kill_client(runner: Runner, process: subprocess.Popen[str], whom: str) -> None:

@@ -7,15 +7,13 @@ done here instead, unless it is still there to do it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any
 
 from metaflow.exception import MetaflowException
 
-from ..backends.base import Backend
 from ..cluster.client import KubernetesClient
 from ..decorators.host_errors import as_metaflow_error
 from ..decorators.launch_spec import TaskRef
@@ -25,6 +23,7 @@ from ..runtime.clock import RealClock
 from ..runtime.monitor import Monitor
 from ..runtime.process import GONE
 from ..runtime.running import RunningJobSet
+from ..runtime.timeline import Timeline
 from ..spec.names import TaskIds
 from ..status.model import Phase, WorkloadStatus
 from . import failure_report
@@ -39,7 +38,6 @@ class Attached:
     """One workload. `is_orphan`: the step process that followed it is known to be gone."""
 
     running: RunningJobSet
-    backend: Backend
     manifest: Mapping[str, Any]
     is_orphan: bool
 
@@ -48,8 +46,10 @@ class Attached:
         return identity(self.manifest)
 
     @property
-    def pathspec(self) -> str:
-        return f"{self.whose['run_id']}/{self.whose['step']}/{self.whose['task_id']}"
+    def is_of_interest(self) -> bool:
+        """A failed one that its step process still follows is about to be reported and deleted by that."""
+        phase = self.running.status.phase
+        return phase is not Phase.SUCCEEDED and (self.is_orphan or not phase.is_terminal)
 
 
 def attach(obj: Any, text: str, ranks: str) -> int:
@@ -57,63 +57,82 @@ def attach(obj: Any, text: str, ranks: str) -> int:
     target = parse(obj.flow.name, text)
     with as_metaflow_error(), closing(KubernetesClient()) as client:
         which = parse_logs(ranks if target.rank is None else str(target.rank))
-        found = [
-            Attached(
-                running=look(client, backend, workload), backend=backend, manifest=workload,
-                is_orphan=follower_state(workload) == GONE,
-            )
-            for backend, workload in workloads(client, selector(obj.flow.name, target))
-        ]  # fmt: skip
-        going_on = [one for one in found if not one.running.status.is_terminal or one.is_orphan]
-        if not going_on:
+        found = list(_found(client, selector(obj.flow.name, target)))
+        for one in found:
+            if one.is_orphan and one.running.status.phase is Phase.SUCCEEDED:
+                _records(obj, one, Timeline()).keep(one.running.status)  # once more, if its step process had come so far
+        attached = [one for one in found if one.is_of_interest]
+        if not attached:
             raise MetaflowException(
                 f"Nothing of {target} runs in the cluster. `kubernetes why {target}` tells how it ended, and `resume "
                 f"--origin-run-id {target.run_id}` goes on with what it has finished."
             )
-        prefix = _prefix if len(going_on) > 1 else _no_prefix
-        pool = ThreadPoolExecutor(len(going_on))
+        prefix = _prefix if len(attached) > 1 else _no_prefix
+        monitors = [
+            Monitor(client, one.running, _printer(one, prefix(one)), clock=RealClock(), which=which) for one in attached
+        ]
         try:
-            ends = list(pool.map(lambda one: _follow(obj, client, one, which, prefix(one)), going_on))
+            phases = [_conclude(obj, *ended) for ended in _ends(attached, monitors)]
         except KeyboardInterrupt:
             print(f"Detached: {target} goes on. `kubernetes kill {target}` ends it.", file=sys.stderr, flush=True)
             return 130
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-    if any(one.is_orphan for one in going_on):
+    if any(one.is_orphan for one in attached):
         print(f"All has ended. To go on with it: resume --origin-run-id {target.run_id}", file=sys.stderr)
-    return 0 if all(end.phase is Phase.SUCCEEDED for end in ends) else 1
+    return 0 if all(phase is Phase.SUCCEEDED for phase in phases) else 1
 
 
-def _follow(obj: Any, client: KubernetesClient, one: Attached, which: Any, prefix: str) -> WorkloadStatus:
-    rank_of = rank_prefix if int(one.whose["ranks"] or 1) > 1 else no_prefix
-    printer = _Prefixed(prefix, lambda rank: f"{prefix}{rank_of(rank)}")
-    monitor = Monitor(client, one.running, printer, clock=RealClock(), which=which)
-    with one.running:
-        status = monitor.follow()
+def _found(client: KubernetesClient, label_selector: str) -> Iterator[Attached]:
+    for backend, workload in workloads(client, label_selector):
+        is_orphan = follower_state(workload) == GONE
+        yield Attached(running=look(client, backend, workload), manifest=workload, is_orphan=is_orphan)
+
+
+def _ends(attached: Sequence[Attached], monitors: Sequence[Monitor]) -> Iterator[tuple[Attached, Monitor, WorkloadStatus]]:
+    """Each workload when it has ended. Meanwhile all are shown, in turn."""
+    with ExitStack() as stack:
+        for one, monitor in zip(attached, monitors, strict=True):
+            stack.enter_context(one.running)
+            stack.callback(monitor.close)
+        going_on = list(zip(attached, monitors, strict=True))
+        while going_on:
+            for one, monitor in list(going_on):
+                monitor.show(one.running.step(1.0 / len(going_on)))
+                if one.running.status.is_terminal:
+                    going_on.remove((one, monitor))
+                    yield one, monitor, monitor.finish()
+
+
+def _conclude(obj: Any, one: Attached, monitor: Monitor, status: WorkloadStatus) -> Phase:
+    """What its step process would have done."""
+    monitor.close()
     if one.is_orphan:
-        records = Records(
-            obj, _task(one), TaskIds(one.whose["task_id"], int(one.whose["ranks"] or 1)), monitor.timeline, printer.line
-        )
-        records.manifest = one.manifest
-        records.keep(status)
+        _records(obj, one, monitor.timeline).keep(status)
     if status.phase is Phase.SUCCEEDED:
-        return status
+        return status.phase
     for line in failure_report.lines(status, monitor.other_last_lines(status)):
-        printer.line(line)
+        monitor.tell(line)
     if one.is_orphan and status.phase is not Phase.GONE:
         try:
             one.running.kill()
         except ClusterError as error:  # says how to finish
-            printer.line(str(error))
-    return status
+            monitor.tell(str(error))
+    return status.phase
 
 
-def _task(one: Attached) -> TaskRef:
-    whose = one.whose
-    return TaskRef(
+def _records(obj: Any, one: Attached, timeline: Timeline) -> Records:
+    whose, size = one.whose, int(one.whose["ranks"] or 1)
+    task = TaskRef(
         flow=whose["flow"], run_id=whose["run_id"], step=whose["step"], task_id=whose["task_id"],
-        attempt=int(whose["attempt"] or 0), user="", num_parallel=int(whose["ranks"] or 1),
+        attempt=int(whose["attempt"] or 0), user="", num_parallel=size,
     )  # fmt: skip
+    records = Records(obj, task, TaskIds(task.task_id, size), timeline, lambda text: print(text, file=sys.stderr))
+    records.manifest = one.manifest
+    return records
+
+
+def _printer(one: Attached, prefix: str) -> Printer:
+    of_rank = rank_prefix if int(one.whose["ranks"] or 1) > 1 else no_prefix
+    return _Prefixed(prefix, lambda rank: f"{prefix}{of_rank(rank)}")
 
 
 class _Prefixed(Printer):
