@@ -16,7 +16,7 @@ from pathlib import Path
 from metaflow_extensions.kubernetes_ext.cluster import auth
 from tests.faults.proxy import Proxy
 from tests.faults.schedule import Scenario
-from tests.flows.conftest import GANG_OPTIONS, Runner
+from tests.flows.conftest import GANG_OPTIONS, Runner, hear_signals
 
 MOST_SECONDS = 240.0
 CLEAN_SECONDS = 90.0  # in which what is to go has gone
@@ -119,7 +119,7 @@ def _flow(runner: Runner, scenario: Scenario, kubeconfig: Path) -> tuple[int, st
     process = subprocess.Popen(
         runner.command("gang_flow.py", *words), cwd=runner.home, env=environment, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=hear_signals,
     )  # fmt: skip
     assert process.stdout is not None
     lines: list[str] = []

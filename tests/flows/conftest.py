@@ -93,6 +93,12 @@ class Runner:
         return done.stdout + done.stderr
 
 
+def hear_signals() -> None:
+    """In a process before it starts: a shell may have SIGINT ignored, and nohup SIGHUP."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @contextmanager
 def running_gang(runner: Runner, seconds: str, *further: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
     """A run whose gang of 2 runs by now, and what it has printed, which is whole at the end."""
@@ -103,7 +109,7 @@ def running_gang(runner: Runner, seconds: str, *further: str) -> Iterator[tuple[
         runner.command("gang_flow.py", "run", *words, "--size", "2", "--seconds", seconds, *further),
         cwd=runner.home, env=environment, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # a shell may have it ignored
+        preexec_fn=hear_signals,
     )  # fmt: skip
     lines: list[str] = []
     with process:

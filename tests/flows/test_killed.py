@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from tests.flows.conftest import Runner, running_gang
+from tests.flows.conftest import Runner, hear_signals, running_gang
 from tests.flows.test_failures import eventually, left_over, step_process
 
 
@@ -83,7 +83,7 @@ def detach_at_once(runner: Runner, run: str) -> None:
     process = subprocess.Popen(
         runner.command("gang_flow.py", "kubernetes", "attach", run), cwd=runner.home, env=runner.environment,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=hear_signals,
     )  # fmt: skip
     with process:
         assert process.stdout is not None
