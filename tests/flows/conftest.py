@@ -158,6 +158,8 @@ def real_cluster() -> Iterator[places.Server]:
 
 ON_BOTH = pytest.mark.parametrize("runner", ["devcluster", pytest.param("real", marks=pytest.mark.real)], indirect=True)
 
+ON_REAL = pytest.mark.parametrize("runner", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
+
 
 @pytest.fixture
 def runner(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Runner]:
