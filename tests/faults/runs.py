@@ -100,7 +100,7 @@ def eventually_only(left: Callable[[], dict[str, list[str]]], jobsets: bool) -> 
 def remains(runner: Runner) -> dict[str, list[str]]:
     found = {}
     for kind in ("jobsets", "jobs", "pods", "services"):
-        listed = json.loads(runner.kubectl("get", kind, "-o", "json"))
+        listed = json.loads(runner.as_admin("get", kind, "-o", "json"))
         found[kind] = [item["metadata"]["name"] for item in listed["items"]]
     return {kind: names for kind, names in found.items() if names}
 

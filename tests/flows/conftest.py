@@ -92,6 +92,11 @@ class Runner:
         )
         return done.stdout + done.stderr
 
+    def as_admin(self, *words: str) -> str:
+        """`kubectl`, where the user of flows may do less."""
+        config = os.environ.get("METAFLOW_KUBERNETES_EXT_CLUSTER_ADMIN_KUBECONFIG") if self.kind == "real" else None
+        return self.kubectl(*words, *([f"--kubeconfig={config}"] if config else []))
+
 
 def hear_signals() -> None:
     """In a process before it starts: a shell may have SIGINT ignored, and nohup SIGHUP."""

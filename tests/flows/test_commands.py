@@ -207,17 +207,12 @@ def test_a_manifest_before_the_run_is_validated_with_its_jobs_and_pods(runner: R
     assert "how large" in command(runner, *words[:-2], code=1)
 
 
-def as_admin(runner: Runner, *words: str) -> str:
-    config = os.environ.get("METAFLOW_KUBERNETES_EXT_CLUSTER_ADMIN_KUBECONFIG") if runner.kind == "real" else None
-    return runner.kubectl(*words, *([f"--kubeconfig={config}"] if config else []))
-
-
 def permit_pods(runner: Runner) -> None:
     """What running flows does not need: the right to create pods. Without it, pods are not checked."""
     if runner.kind == "real":
-        as_admin(runner, "create", "role", "pods", "--verb=create", "--resource=pods")
+        runner.as_admin("create", "role", "pods", "--verb=create", "--resource=pods")
         user = os.environ["METAFLOW_KUBERNETES_EXT_CLUSTER_USER"]
-        as_admin(runner, "create", "rolebinding", "pods", "--role=pods", f"--user={user}")
+        runner.as_admin("create", "rolebinding", "pods", "--role=pods", f"--user={user}")
         until(lambda: "yes" in runner.kubectl("auth", "can-i", "create", "pods"), "the right is there")
 
 
@@ -229,8 +224,8 @@ def validated(runner: Runner, options: str, code: int) -> str:
 @ON_BOTH
 def test_a_quota_that_the_pods_do_not_meet_is_found_before_the_run(runner: Runner) -> None:
     permit_pods(runner)
-    as_admin(runner, "create", "quota", "limit", "--hard=limits.memory=1Gi")
-    until(lambda: "used:" in as_admin(runner, "get", "quota", "limit", "-o", "yaml"), "it is counted")
+    runner.as_admin("create", "quota", "limit", "--hard=limits.memory=1Gi")
+    until(lambda: "used:" in runner.as_admin("get", "quota", "limit", "-o", "yaml"), "it is counted")
     told = validated(runner, "qos=burstable", 1)
     assert "Job worker: ok" in told
     assert "a pod of worker: " in told
@@ -240,7 +235,7 @@ def test_a_quota_that_the_pods_do_not_meet_is_found_before_the_run(runner: Runne
 @ON_REAL
 def test_a_pod_security_standard_that_the_pods_violate_is_found_before_the_run(runner: Runner) -> None:
     permit_pods(runner)
-    as_admin(runner, "label", "namespace", runner.namespace, "pod-security.kubernetes.io/enforce=restricted")
+    runner.as_admin("label", "namespace", runner.namespace, "pod-security.kubernetes.io/enforce=restricted")
     told = validated(runner, "qos=burstable", 1)
     assert "a pod of control: " in told
     assert 'violates PodSecurity "restricted:latest"' in told
@@ -248,7 +243,7 @@ def test_a_pod_security_standard_that_the_pods_violate_is_found_before_the_run(r
 
 @ON_REAL
 def test_without_the_right_to_create_pods_they_are_not_checked_and_that_is_said(runner: Runner) -> None:
-    as_admin(runner, "create", "quota", "limit", "--hard=limits.memory=1Gi")
+    runner.as_admin("create", "quota", "limit", "--hard=limits.memory=1Gi")
     words = ["--with", KUBERNETES, "kubernetes", "manifest", "--step", "train", "--num-parallel", "4", "--validate"]
     done = subprocess.run(
         runner.command(GANG, *words), cwd=runner.home, env=runner.environment, capture_output=True, text=True, check=True
