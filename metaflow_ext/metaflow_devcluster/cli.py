@@ -1,4 +1,4 @@
-"""The command line: metaflow-devcluster up | down | status | logs | env | run."""
+"""The command line: metaflow-devcluster up | down | status | logs | env | run | evict | node | queue."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from . import lifecycle
+from . import lifecycle, playing
 from .api.quantities import quantity
 from .controllers import delays
 from .lifecycle import Home, LifecycleError, Options
@@ -65,6 +65,7 @@ def parser() -> argparse.ArgumentParser:
     run = add("run", _run, "Run a command with a cluster of its own, which ends with it.")
     _add_options(run)
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the command to run")
+    playing.add_commands(add)
     serve = commands.add_parser("serve")  # what `up` starts
     serve.add_argument("--options", required=True)
     serve.add_argument("--lifeline", action="store_true")

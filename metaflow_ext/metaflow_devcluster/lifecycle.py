@@ -201,14 +201,17 @@ def leftover_processes(node: Path) -> list[int]:
     return found
 
 
-def request(home: Home, path: str, timeout: float = 10.0) -> bytes:
-    """GET from the running server."""
+def request(home: Home, path: str, timeout: float = 10.0, *, method: str = "GET", body: dict[str, Any] | None = None) -> bytes:
+    """Ask the running server; what it refuses is a LifecycleError with its own words. PATCH merges."""
     url = home.state().get("url")
     if not url or not home.is_running():
         raise LifecycleError("The cluster is not running; start it with: metaflow-devcluster up")
     try:
-        with urllib.request.urlopen(url + path, timeout=timeout) as answer:
-            body: bytes = answer.read()
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        data = None if body is None else json.dumps(body).encode()
+        asked = urllib.request.Request(url + path, data, {"Content-Type": kind}, method=method)
+        with urllib.request.urlopen(asked, timeout=timeout) as answer:
+            found: bytes = answer.read()
     except urllib.error.HTTPError as error:
         text = error.read().decode(errors="replace")
         try:
@@ -218,7 +221,7 @@ def request(home: Home, path: str, timeout: float = 10.0) -> bytes:
         raise LifecycleError(text) from error
     except OSError as error:
         raise LifecycleError(f"The server does not answer: {error}.") from error
-    return body
+    return found
 
 
 def _wait_until_ready(home: Home, process: subprocess.Popen[bytes] | None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from .. import errors
+from .. import errors, kueue
 from ..resources import Resource
 from ..store import Store, clone, name_suffix, timestamp
 from . import defaults, jobset, names, quota, validation
@@ -46,6 +46,8 @@ class Admission:
         meta["uid"] = str(uuid.uuid4())
         if described.namespaced:
             self._check_namespace(resource, meta)
+        if kueue.is_played(self.store) and kueue.is_queued(obj):  # Kueue's webhook
+            obj["spec"] = {**(obj.get("spec") or {}), "suspend": True}
         if described.custom:
             return self._admit_custom(described, obj), []
         return self._admit_built_in(resource, described, obj), []

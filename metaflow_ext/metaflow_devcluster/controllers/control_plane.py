@@ -13,6 +13,7 @@ from .jobset_controller import JobSetController
 from .manager import Manager, utc_now
 from .namespace import NamespaceController
 from .nodes import NodeLifecycle
+from .queue_player import QueuePlayer
 from .scheduler import Scheduler
 from .ttl import TtlController
 
@@ -30,5 +31,6 @@ def control_plane(cluster: Cluster, delays: Delays, now: Callable[[], datetime.d
             Scheduler(store, now),
             NodeLifecycle(store, now, delays),
             TtlController(store, now),
+            QueuePlayer(cluster, now),
         ],
     )

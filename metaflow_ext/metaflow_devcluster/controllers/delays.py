@@ -7,6 +7,7 @@ same order of writes without the waiting, and shortens the back-offs that nobody
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,8 @@ class Delays:
     """From the removal of a Node to the removal of its pods."""
     unscheduled_pods: float
     """From the deletion of a pod that never had a node, and is held by a finalizer, to its end as Failed."""
+    lost_node: float
+    """The longest that a pod stays on a lost node before its eviction, if it does not tolerate that for ever."""
 
 
 REAL = Delays(
@@ -40,6 +43,7 @@ REAL = Delays(
     pull_backoff=5.0,
     orphaned_pods=40.0,
     unscheduled_pods=20.0,
+    lost_node=inf,
 )
 NONE = Delays(
     pod_batch=0.0,
@@ -50,5 +54,6 @@ NONE = Delays(
     pull_backoff=2.0,
     orphaned_pods=2.0,
     unscheduled_pods=3.0,
+    lost_node=5.0,
 )
 BY_NAME = {"real": REAL, "none": NONE}

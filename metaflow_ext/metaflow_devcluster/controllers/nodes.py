@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable
+from math import inf
 
 from ..errors import NotFound
 from ..store import Change, Store
@@ -46,7 +47,7 @@ def wanted_taints(node: Object, now: datetime.datetime) -> list[Object]:
     return taints
 
 
-def eviction_delay(pod: Object, node: Object, now: datetime.datetime) -> float | None:
+def eviction_delay(pod: Object, node: Object, now: datetime.datetime, longest: float = inf) -> float | None:
     """Seconds until the node's NoExecute taints evict a pod; None when it tolerates them for ever."""
     delays = []
     for taint in spec_of(node).get("taints") or []:
@@ -57,7 +58,7 @@ def eviction_delay(pod: Object, node: Object, now: datetime.datetime) -> float |
         if matching and not bounded:
             continue
         added = parse_time(taint.get("timeAdded")) or now
-        delays.append(min(bounded, default=0) - (now - added).total_seconds())
+        delays.append(min([*bounded, longest] if bounded else [0]) - (now - added).total_seconds())
     return min(delays) if delays else None
 
 
@@ -115,7 +116,7 @@ class NodeLifecycle:
             self._store.update("nodes", {**node, "spec": {**spec, **({"taints": wanted} if wanted else {})}})
 
     def _evict(self, pod: Object, node: Object) -> float | None:
-        delay = eviction_delay(pod, node, self._now())
+        delay = eviction_delay(pod, node, self._now(), self._delays.lost_node)
         if delay is None or is_being_deleted(pod):
             return None
         if delay > 0:

@@ -10,6 +10,8 @@ Object = dict[str, Any]
 
 TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+EVICT = "metaflow-devcluster/evict"
+"""Annotation that has the node evict its pod, as one does that runs out of something; the value is the message."""
 
 
 def meta(obj: Object) -> Object:

@@ -135,6 +135,8 @@ class Agent:
                 running.stop(remaining_grace(pod, self.now()))
         elif is_terminal(pod) and not running.is_over:  # somebody else has ended it
             running.kill()
+        else:
+            running.evict()
 
     def _start(self, pod: Object) -> None:
         uid = uid_of(pod)

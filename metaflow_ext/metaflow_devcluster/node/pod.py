@@ -13,13 +13,14 @@ from typing import Any, Protocol
 
 from ..api.quantities import quantity
 from ..controllers.delays import Delays
-from ..controllers.objects import format_time, name_of, namespace_of, seconds_since, uid_of
+from ..controllers.objects import EVICT, annotations_of, format_time, name_of, namespace_of, seconds_since, uid_of
 from . import environment, images, logs, status, volumes
 from .process import End, Launch, Shim
 
 Object = dict[str, Any]
 _MAX_RESTART_BACKOFF = 300.0
 _CONFIG_RETRY = 1.0
+_EVICTION_GRACE = 1.0  # whatever the pod's own is
 
 
 class Host(Protocol):
@@ -128,6 +129,15 @@ class RunningPod:
                 self._kill_timer.cancel()
             self._kill_at = at
             self._kill_timer = loop.call_at(at, self.kill)
+
+    def evict(self) -> None:
+        """As its annotation asks for; once."""
+        message = annotations_of(self.pod).get(EVICT)
+        if message is None or self._stop.is_set():
+            return
+        self._host.record(self.pod, "Warning", "Evicted", message)
+        self.facts = replace(self.facts, is_evicted=True)
+        self.stop(_EVICTION_GRACE, Stop("Evicted", message))
 
     def kill(self) -> None:
         """End every process at once."""

@@ -58,6 +58,7 @@ class PodFacts:
     host_ip: str
     start_time: str
     is_stopped: bool = False
+    is_evicted: bool = False
     reason: str = ""
     message: str = ""
 
@@ -87,12 +88,19 @@ def pod_status(
     facts: PodFacts,
     now: datetime.datetime,
 ) -> Object:
-    """The whole status; conditions of others (PodScheduled, DisruptionTarget) and unchanged times are kept."""
+    """The whole status; conditions of others (PodScheduled, DisruptionTarget) and unchanged times are kept.
+
+    An evicted pod says nothing of its containers any more.
+    """
     policy = pod["spec"].get("restartPolicy", "Always")
-    phase = pod_phase(policy, inits, containers, is_stopped=facts.is_stopped)
+    is_evicted = facts.is_evicted and facts.is_stopped
+    phase = "Failed" if is_evicted else pod_phase(policy, inits, containers, is_stopped=facts.is_stopped)
     old = pod.get("status") or {}
     found: Object = {"observedGeneration": pod["metadata"].get("generation", 1), "phase": phase}
     found["conditions"] = _conditions(pod, phase, inits, containers, now)
+    if is_evicted:
+        disrupted = _condition(pod, "DisruptionTarget", True, {"reason": "TerminationByKubelet", "message": facts.message}, now)
+        found["conditions"].insert(0, disrupted)
     if facts.message:
         found["message"] = facts.message
     if facts.reason:
@@ -102,10 +110,12 @@ def pod_status(
     if has_started:
         found["podIP"], found["podIPs"] = facts.pod_ip, [{"ip": facts.pod_ip}]
     found["startTime"] = facts.start_time
+    found["qosClass"] = old.get("qosClass", "BestEffort")
+    if is_evicted:
+        return found
     if inits:
         found["initContainerStatuses"] = [container.status(is_init=True) for container in inits]
     found["containerStatuses"] = [container.status() for container in containers]
-    found["qosClass"] = old.get("qosClass", "BestEffort")
     return found
 
 
