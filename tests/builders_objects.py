@@ -185,14 +185,16 @@ def make_event(
     }
 
 
-def make_queued(*conditions: Object, active: bool = True, queue: str = "lq", checks: Iterable[Object] = ()) -> Object:
+def make_queued(
+    *conditions: Object, active: bool = True, queue: str = "lq", checks: Iterable[Object] = (), **status: Any
+) -> Object:
     """Kueue's Workload of the JobSet."""
     return {
         "kind": "Workload",
         "metadata": _metadata("jobset-js-1-abcde", uid="uid-workload")
         | {"ownerReferences": [{"kind": "JobSet", "name": NAME, "uid": f"uid-{NAME}"}]},
         "spec": {"active": active, "queueName": queue},
-        "status": {"conditions": list(conditions), "admissionChecks": list(checks)},
+        "status": {"conditions": list(conditions), "admissionChecks": list(checks), **status},
     }
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from metaflow_extensions.kubernetes_ext.cluster.protocol import JOBS, PODS, Resource
+from metaflow_extensions.kubernetes_ext.errors import Forbidden
 from metaflow_extensions.kubernetes_ext.runtime.monitor import Monitor
 from metaflow_extensions.kubernetes_ext.runtime.running import RunningJobSet
 from metaflow_extensions.kubernetes_ext.spec import labels
@@ -74,3 +77,33 @@ def test_an_hour_in_a_queue_costs_few_lines_and_requests_and_is_no_reason_to_giv
     assert "Waits in queue team: " + MESSAGE.format(1) + "." in reporter.lines
     assert len(reporter.lines) < 10, reporter.lines
     assert sum(cluster.requests.values()) < 60, cluster.requests
+
+
+VISIBILITY = Resource("visibility.kueue.x-k8s.io", "v1beta2", "localqueues/pendingworkloads", "PendingWorkloadsSummary")
+PENDING = Resource("visibility.kueue.x-k8s.io", "v1beta2", "localqueues/team/pendingworkloads", "PendingWorkloadsSummary")
+
+
+@pytest.mark.parametrize(
+    ("served", "is_permitted", "where"),
+    [
+        pytest.param(True, True, " behind 2 others", id="it is served"),
+        pytest.param(False, True, "", id="it is not served"),
+        pytest.param(True, False, "", id="the user may not read it"),
+    ],
+)
+def test_the_place_in_the_queue_is_told_where_it_can_be_known(served: bool, is_permitted: bool, where: str) -> None:
+    kinds = (JOBS, PODS, JOBSETS, WORKLOADS, *((VISIBILITY, PENDING) if served else ()))
+    clock, cluster, reporter = FakeClock(), FakeCluster(served=kinds), RecordingReporter()
+    gang = Gang(cluster, 2)
+    Queue(cluster, gang)
+    if served:
+        for name, position in (("a", 0), ("b", 1), ("w", 2)):
+            cluster.create(PENDING, "default", {"metadata": {"name": name}, "positionInClusterQueue": position})
+    if not is_permitted:
+        cluster.fail("list", PENDING.plural, Forbidden("not allowed", status=403))
+    with RunningJobSet(cluster, BACKEND, gang.object, namespace="default", clock=clock, tell=reporter.line) as running:
+        for _ in range(4):
+            status = running.step(10)
+    assert status.waiting is not None
+    assert status.waiting.summary == f"Waits in queue team{where}: {MESSAGE.format(1)}."
+    assert reporter.lines == []

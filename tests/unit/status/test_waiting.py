@@ -33,6 +33,7 @@ def summary_of(found: Waiting) -> tuple[str, str, bool]:
 
 
 NO_QUOTA = "insufficient unused quota for cpu in flavor default, 1 more needed"
+WAITING = "waiting for all admitted workloads to be in PodsReady condition"
 TOO_LARGE = "insufficient quota for cpu, current podset request (100) > maximum capacity (4)"
 
 
@@ -74,8 +75,104 @@ TOO_LARGE = "insufficient quota for cpu, current podset request (100) > maximum 
             make_queued(
                 condition("QuotaReserved"), checks=[{"name": "prov", "state": "Pending"}, {"name": "ok", "state": "Ready"}]
             ),
-            ("quota", "Has its quota in queue lq, and waits for prov.", False),
+            ("quota", "Has its quota in queue lq, and waits for admission check prov.", False),
             id="an admission check is open",
+        ),
+        pytest.param(
+            make_queued(condition("QuotaReserved"), checks=[{"name": "prov", "state": "Pending", "message": "3 of 8 nodes"}]),
+            ("quota", "Has its quota in queue lq, and waits for admission check prov: 3 of 8 nodes.", False),
+            id="an admission check is open, and says how far it is",
+        ),
+        pytest.param(
+            make_queued(
+                condition("QuotaReserved", "False", "Pending", "At least one admission check is false"),
+                condition("Evicted", reason="AdmissionCheck", message="At least one admission check is false"),
+                checks=[{"name": "prov", "state": "Retry", "message": "no capacity in this zone"}],
+            ),
+            (
+                "quota",
+                "Was taken back by an admission check, and waits in queue lq: "
+                "admission check prov: no capacity in this zone is to be tried again.",
+                False,
+            ),
+            id="an admission check wants another try",
+        ),
+        pytest.param(
+            make_queued(condition("QuotaReserved"), checks=[{"name": "prov", "state": "Rejected", "message": "too large"}]),
+            ("quota", "Is rejected in queue lq by admission check prov: too large.", True),
+            id="an admission check has rejected it",
+        ),
+        pytest.param(
+            make_queued(
+                condition("Evicted", reason="DeactivatedDueToAdmissionCheck"),
+                active=False,
+                checks=[{"name": "prov", "state": "Rejected", "message": "too large"}],
+            ),
+            ("quota", "Was given up by queue lq: an admission check has rejected it (prov: too large).", True),
+            id="an admission check has rejected it, and Kueue has deactivated it",
+        ),
+        pytest.param(
+            make_queued(
+                condition("QuotaReserved", "False", "Pending", "Exceeded the PodsReady timeout ns/wl"),
+                condition("Evicted", reason="PodsReadyTimeout", message="Exceeded the PodsReady timeout ns/wl"),
+                requeueState={"count": 2, "requeueAt": "2030-01-01T01:00:00Z"},
+            ),
+            (
+                "quota",
+                "Was taken back since not all its pods were ready in time, and waits in queue lq until 01:00:00 UTC (try 3).",
+                False,
+            ),
+            id="its pods were not ready in time",
+        ),
+        pytest.param(
+            make_queued(
+                condition("QuotaReserved", "False", "Pending", NO_QUOTA),
+                condition("Evicted", reason="PodsReadyTimeout", message="Exceeded the PodsReady timeout ns/wl"),
+                requeueState={"count": 1, "requeueAt": "2020-01-01T01:00:00Z"},
+            ),
+            (
+                "quota",
+                f"Was taken back since not all its pods were ready in time, and waits in queue lq: {NO_QUOTA}.",
+                False,
+            ),
+            id="its pods were not ready in time, and it is its turn again",
+        ),
+        pytest.param(
+            make_queued(condition("Evicted", reason="DeactivatedDueToRequeuingLimitExceeded"), active=False),
+            ("quota", "Was given up by queue lq: not all its pods were ready in time, too often.", True),
+            id="its pods were not ready in time, too often",
+        ),
+        pytest.param(
+            make_queued(condition("Evicted", reason="DeactivatedDueToMaximumExecutionTimeExceeded"), active=False),
+            ("deadline", "Was given up by queue lq: it ran longer than its maximum execution time.", True),
+            id="its maximum execution time",
+        ),
+        pytest.param(
+            make_queued(condition("Evicted", reason="DeactivatedDueToSomethingNew"), active=False),
+            ("quota", "Was given up by queue lq: SomethingNew.", True),
+            id="a reason of later versions",
+        ),
+        pytest.param(
+            make_queued(
+                condition("QuotaReserved", "False", "Inadmissible", "ClusterQueue cq is stopped"),
+                condition("Evicted", reason="ClusterQueueStopped", message="The ClusterQueue is stopped"),
+            ),
+            (
+                "quota",
+                "Was stopped together with its ClusterQueue, and waits in queue lq: ClusterQueue cq is stopped.",
+                False,
+            ),
+            id="its ClusterQueue is stopped and drained",
+        ),
+        pytest.param(
+            make_queued(condition("QuotaReserved", "False", "Inadmissible", "LocalQueue lq is stopped")),
+            ("quota", "Waits in queue lq: LocalQueue lq is stopped.", False),
+            id="its LocalQueue is stopped",
+        ),
+        pytest.param(
+            make_queued(condition("QuotaReserved", "False", "Waiting", WAITING)),
+            ("quota", f"Waits in queue lq: {WAITING}.", False),
+            id="others are to be ready first",
         ),
         pytest.param(
             make_queued(condition("QuotaReserved"), condition("Admitted")),

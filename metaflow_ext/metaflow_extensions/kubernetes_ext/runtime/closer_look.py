@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from ..cluster.protocol import EVENTS, ClusterClient, Resource
-from ..errors import ClusterError, Forbidden
+from ..errors import ClusterError, Forbidden, NotFound
 from ..spec import labels
 from ..status.model import Observation, Phase, WorkloadStatus
 from .picture import Picture, uid_of
@@ -16,6 +16,7 @@ from .picture import Picture, uid_of
 # from the objects themselves comes by the watches at once.
 SCHEDULE = (5.0, 30.0, 150.0, 600.0)
 _MOST_PODS = 2
+_PENDING = "PendingWorkloadsSummary"
 _KUEUE_VERSIONS = ("v1beta2", "v1beta1")
 
 
@@ -30,6 +31,7 @@ class CloserLook:
         self._waiting_since: datetime | None = None
         self._looks = 0
         self._workloads: Resource | None = None
+        self._visibility: Resource | Literal[False] | None = None  # None: not looked for yet
 
     def is_due(self, status: WorkloadStatus, at: datetime) -> bool:
         """While the workload does not run: after the seconds of SCHEDULE, then each time as long again as its last step."""
@@ -55,6 +57,7 @@ class CloserLook:
             resource = self._kueue()
             found = self._list(resource, label_selector=f"{labels.KUEUE_JOB_UID}={uid_of(workload)}") if resource else []
             picture.admission = found[-1] if found else picture.admission
+            picture.queued_ahead = self._ahead(picture.admission) if picture.admission else None
 
     def _list(self, resource: Resource, **selectors: str) -> list[Mapping[str, Any]]:
         if resource.plural in self._denied:
@@ -68,6 +71,26 @@ class CloserLook:
             pass
         return []
 
+    def _ahead(self, admission: Mapping[str, Any]) -> int | None:
+        """By Kueue's visibility API, which many clusters don't serve and not everybody may read: then it is just not told."""
+        if self._visibility is None:
+            served = _served(self._client, "visibility.kueue.x-k8s.io", "localqueues/pendingworkloads", _PENDING)
+            self._visibility = served or False
+        queue = (admission.get("spec") or {}).get("queueName")
+        if not self._visibility or not queue:
+            return None
+        group, version = self._visibility.group, self._visibility.version
+        pending = Resource(group, version, f"localqueues/{queue}/pendingworkloads", _PENDING)
+        try:
+            items = self._client.list(pending, self._namespace).get("items") or ()
+        except (Forbidden, NotFound):
+            self._visibility = False
+            return None
+        except ClusterError:
+            return None
+        name = (admission.get("metadata") or {}).get("name")
+        return next((item.get("positionInClusterQueue") for item in items if item["metadata"].get("name") == name), None)
+
     def _kueue(self) -> Resource | None:
         self._workloads = self._workloads or kueue_workloads(self._client)
         return self._workloads
@@ -79,8 +102,12 @@ def is_queued_by_kueue(workload: Mapping[str, Any]) -> bool:
 
 def kueue_workloads(client: ClusterClient) -> Resource | None:
     """Kueue's Workloads in the version that the cluster serves; None where it can't be told, or there is no Kueue."""
+    return _served(client, "kueue.x-k8s.io", "workloads", "Workload")
+
+
+def _served(client: ClusterClient, group: str, plural: str, kind: str) -> Resource | None:
     for version in _KUEUE_VERSIONS:
-        resource = Resource("kueue.x-k8s.io", version, "workloads", "Workload")
+        resource = Resource(group, version, plural, kind)
         try:
             if client.serves(resource):
                 return resource

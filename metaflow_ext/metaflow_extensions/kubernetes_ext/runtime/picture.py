@@ -27,6 +27,7 @@ class Picture:
     def __init__(self, workload: Mapping[str, Any]) -> None:
         self.is_missing = False
         self.admission: Mapping[str, Any] | None = None
+        self.queued_ahead: int | None = None
         self._uid = uid_of(workload)
         self._workload: Mapping[str, Any] | None = workload
         self._jobs: dict[str, Mapping[str, Any]] = {}
@@ -66,6 +67,7 @@ class Picture:
             pods=tuple(self._pods.values()),
             events=tuple(self._events.values()),
             admission=self.admission,
+            queued_ahead=self.queued_ahead,
             killed_by=self._killed_by,
         )
 

@@ -83,6 +83,7 @@ class Observation:
     pods: tuple[PodRecord, ...] = ()
     events: tuple[KubernetesObject, ...] = ()
     admission: KubernetesObject | None = None  # Kueue's Workload
+    queued_ahead: int | None = None  # how many are before it in its ClusterQueue, where Kueue's visibility API says so
     killed_by: str = ""  # who asked for the deletion with `kubernetes kill`
     wrapped: KubernetesObject | None = None  # what an AppWrapper made, as last seen, even if it is deleted by now
     wrapped_is_gone: bool = False  # it is
