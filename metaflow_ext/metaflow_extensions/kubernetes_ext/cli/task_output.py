@@ -53,7 +53,7 @@ def _wait_until_taken() -> None:
     waiting = array.array("i", [0])
     try:
         while time.monotonic() < give_up_at and fcntl.ioctl(sys.stderr.fileno(), termios.FIONREAD, waiting) == 0 and waiting[0]:
-            time.sleep(0.0005)
+            time.sleep(0.0001)
     except (OSError, ValueError):  # no pipe
         pass
 
