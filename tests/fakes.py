@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from metaflow_extensions.kubernetes_ext.cluster.protocol import Resource, WatchEvent
+from metaflow_extensions.kubernetes_ext.cluster.protocol import LogEnd, LogLine, Resource, WatchEvent
 from metaflow_extensions.kubernetes_ext.errors import ClusterError, Conflict, NotFound
 
 START = datetime(2026, 1, 1, 12, 0, 0, tzinfo=timezone.utc)
@@ -140,6 +140,37 @@ class _Watcher(FakeStream):
         self.on_trouble = on_trouble
 
 
+class _Tails(FakeStream):
+    """Followed logs: a log is over when its pod's log has ended and its reader knows of it."""
+
+    def __init__(self, cluster: FakeCluster, on_close: Callable[[FakeStream], None]) -> None:
+        super().__init__(on_close)
+        self._cluster = cluster
+        self.pods: dict[str, str] = {}  # by key
+        self.finished: set[str] = set()
+
+    def add(self, key: str, pod: str, *, container: str = "", since: str = "", tail: int | None = None) -> None:
+        with self._cluster._lock:
+            try:
+                pieces = list(self._cluster.logs("", pod, since=since, tail=tail))
+            except ClusterError as error:
+                self.put(LogEnd(key, error))
+                return
+            for piece in pieces:
+                self.put(piece._replace(key=key))
+            self.pods[key] = pod
+
+    def finish(self, key: str) -> None:
+        with self._cluster._lock:
+            self.finished.add(key)
+            self.end_if_over(key)
+
+    def end_if_over(self, key: str) -> None:
+        if key in self.finished and self.pods.get(key) in self._cluster.ended_logs:
+            del self.pods[key]
+            self.put(LogEnd(key))
+
+
 class FakeCluster:
     """Implements `ClusterClient` in memory. Objects of all kinds in one dictionary; nothing happens by itself.
 
@@ -155,8 +186,8 @@ class FakeCluster:
         self._failures: dict[tuple[str, str], list[Exception]] = {}
         self._watchers: list[_Watcher] = []
         self._logs: dict[str, list[tuple[str, str]]] = {}
-        self._log_streams: dict[str, list[FakeStream]] = {}
-        self._ended_logs: set[str] = set()
+        self._tails: list[_Tails] = []
+        self.ended_logs: set[str] = set()  # pods
 
     # ---- what tests do to it
 
@@ -209,16 +240,15 @@ class FakeCluster:
         with self._lock:
             for line in lines:
                 self._logs.setdefault(pod, []).append((at, line))
-                for stream in self._log_streams.get(pod, ()):
-                    stream.put((at, line))
+                for tails, key in self._followed(pod):
+                    tails.put(LogLine(key, at, line))
 
-    def end_log(self, pod: str, *, too_early: bool = False) -> None:
-        """The container has ended: streams that follow it end, and later ones end after what there is (unless `too_early`)."""
+    def end_log(self, pod: str) -> None:
+        """The container has ended: its log is over after what there is."""
         with self._lock:
-            if not too_early:
-                self._ended_logs.add(pod)
-            for stream in self._log_streams.pop(pod, []):
-                stream.end()
+            self.ended_logs.add(pod)
+            for tails, key in self._followed(pod):
+                tails.end_if_over(key)
 
     def wait_for_watches(self, count: int, seconds: float = 5.0) -> None:
         """Until so many watches are open."""
@@ -294,23 +324,23 @@ class FakeCluster:
             self._watchers.append(watcher)
             return watcher
 
-    def logs(
-        self, namespace: str, pod: str, *, container: str = "", follow: bool = False, since: str = "", tail: int | None = None
-    ) -> FakeStream:
+    def logs(self, namespace: str, pod: str, *, container: str = "", since: str = "", tail: int | None = None) -> FakeStream:
         self._request("get", Resource("", "v1", "pods/log", "log"))
         with self._lock:
             lines = self._logs.get(pod)
             if lines is None:
                 raise NotFound(f'pods "{pod}" not found', status=404, reason="NotFound")
             stream = FakeStream()
-            for line in lines if tail is None else lines[-tail:]:
-                if not since or line[0] > since:
-                    stream.put(line)
-            if follow and pod not in self._ended_logs:
-                self._log_streams.setdefault(pod, []).append(stream)
-            else:
-                stream.end()
+            for at, text in lines if tail is None else lines[-tail:]:
+                if not since or at > since:
+                    stream.put(LogLine(pod, at, text))
+            stream.end()
             return stream
+
+    def tails(self, namespace: str) -> _Tails:
+        with self._lock:
+            self._tails.append(_Tails(self, self._untail))
+            return self._tails[-1]
 
     def serves(self, resource: Resource) -> bool:
         self._request("get", Resource(resource.group, resource.version, "", "API group"))
@@ -318,11 +348,14 @@ class FakeCluster:
 
     def close(self) -> None:
         with self._lock:
-            streams: list[FakeStream] = [*self._watchers, *(s for streams in self._log_streams.values() for s in streams)]
+            streams: list[FakeStream] = [*self._watchers, *self._tails]
         for stream in streams:
             stream.close()
 
     # ---- how
+
+    def _followed(self, pod: str) -> list[tuple[_Tails, str]]:
+        return [(tails, key) for tails in self._tails for key, one in tails.pods.items() if one == pod]
 
     def _request(self, verb: str, resource: Resource) -> None:
         with self._lock:
@@ -373,6 +406,10 @@ class FakeCluster:
             elif was and before is not None:
                 metadata = {**before["metadata"], "resourceVersion": event.object["metadata"]["resourceVersion"]}
                 watcher.put(WatchEvent("DELETED", {**before, "metadata": metadata}))
+
+    def _untail(self, stream: FakeStream) -> None:
+        with self._lock:
+            self._tails = [tails for tails in self._tails if tails is not stream]
 
     def _unwatch(self, stream: FakeStream) -> None:
         with self._lock:

@@ -53,6 +53,7 @@ class Place:
     client: ClusterClient
     admin: ClusterClient
     load: Callable[[], Access] | None = None  # how `client` reaches the server; None: there is none
+    kubeconfig: Path | None = None  # the same for other processes
     image: str = "python:3.11"
     missing_image: str = ""  # a name that no registry has
 
@@ -105,6 +106,7 @@ class Server:
     client: KubernetesClient
     admin: KubernetesClient
     load: Callable[[], Access]
+    kubeconfig: Path
     image: str
     missing_image: str
     user: str = ""  # whom to give the rights of docs/rbac.yaml; "" where nobody needs any
@@ -120,7 +122,7 @@ class Server:
             until(lambda: self.admin.list(SERVICE_ACCOUNTS, namespace)["items"], "the namespace has its service account")
             yield Place(
                 kind=self.kind, namespace=namespace, client=self.client, admin=self.admin, load=self.load,
-                image=self.image, missing_image=self.missing_image,
+                kubeconfig=self.kubeconfig, image=self.image, missing_image=self.missing_image,
             )  # fmt: skip
         finally:
             with contextlib.suppress(Conflict):  # a test has begun it
@@ -189,7 +191,7 @@ def server(
     client, admin = KubernetesClient(from_kubeconfig(user_config)), KubernetesClient(from_kubeconfig(admin_config))
     try:
         yield Server(
-            kind=kind, client=client, admin=admin, load=from_kubeconfig(user_config), image=image,
+            kind=kind, client=client, admin=admin, load=from_kubeconfig(user_config), kubeconfig=user_config, image=image,
             missing_image=missing_image, user=user,
         )  # fmt: skip
     finally:

@@ -70,7 +70,7 @@ class Server:
         self.seen: list[Seen] = []
         self._answers: dict[tuple[str, str], list[Answer | Callable[[Seen], Answer]]] = {}
         self._stopped = threading.Event()
-        self._http = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
+        self._http = _Server(("127.0.0.1", port), _handler(self))
         self._http.daemon_threads = True
         self._http.block_on_close = False
         if context:
@@ -117,6 +117,10 @@ class Server:
 
     def hang(self) -> None:
         self._stopped.wait(30)
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128
 
 
 def _handler(server: Server) -> type[BaseHTTPRequestHandler]:

@@ -117,7 +117,7 @@ def test_the_last_lines_are_read_before_the_pod_is_gone(scene: Scene) -> None:
     """The controllers delete the culprit's pod seconds after its end."""
     scene.cluster.write(scene.gang.pod_name(1), "the cause")
     scene.clock.at(2, scene.gang.start)
-    scene.clock.at(60, lambda: scene.gang.set_pod(1, "Failed", exit_code=3))
+    scene.clock.at(60, lambda: (scene.end_logs(), scene.gang.set_pod(1, "Failed", exit_code=3)))
     scene.clock.at(63, lambda: scene.cluster.remove(PODS, scene.gang.pod_name(1)))
     scene.clock.at(64, lambda: scene.gang.finish("Failed"))
     status = scene.monitor.follow()
@@ -130,15 +130,6 @@ def test_missing_permission_for_logs_is_told_once(scene: Scene) -> None:
     succeed(scene)
     assert scene.monitor.follow().phase is Phase.SUCCEEDED
     assert len([line for line in scene.reporter.lines if "pods/log" in line]) == 1
-
-
-def test_a_log_that_ends_before_its_pod_is_followed_again(scene: Scene) -> None:
-    scene.clock.at(2, scene.gang.start)
-    scene.clock.at(20, lambda: scene.cluster.end_log(scene.gang.pod_name(0), too_early=True))
-    scene.clock.at(40, lambda: scene.cluster.write(scene.gang.pod_name(0), "later", at="2026-01-01T12:00:40Z"))
-    scene.clock.at(60, lambda: (scene.end_logs(), scene.gang.succeed()))
-    scene.monitor.follow()
-    assert [line for _, rank, line in scene.reporter.logs if rank == 0] == ["hello of 0", "later"]
 
 
 def test_the_timeline_has_what_was_told_and_when(scene: Scene) -> None:

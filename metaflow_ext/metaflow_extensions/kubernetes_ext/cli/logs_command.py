@@ -14,11 +14,13 @@ from typing import Any
 from metaflow.exception import MetaflowException
 
 from ..cluster.client import KubernetesClient
+from ..cluster.logs import order
+from ..cluster.protocol import LogLine
 from ..decorators.host_errors import as_metaflow_error
 from ..decorators.step_check import parse_logs
 from ..errors import NotFound
 from ..runtime.clock import RealClock
-from ..runtime.logs import selected
+from ..runtime.logs import gap, selected
 from ..runtime.monitor import Monitor
 from ..spec.names import TaskIds
 from ..status.model import RankStatus
@@ -105,23 +107,28 @@ def _from_pods(flow: str, target: Target, wanted: Wanted, follow: bool) -> bool:
             if follow and not running.status.is_terminal:
                 printer, clock = Printer(wanted, prefix), RealClock()
                 with running:
-                    Monitor(client, running, printer, clock=clock, which=wanted.ranks).follow()
+                    Monitor(
+                        client, running, printer, clock=clock, which=wanted.ranks, since=wanted.since, tail=wanted.tail
+                    ).follow()
             else:
                 chosen = [rank for rank in running.status.ranks if rank.pod and selected(wanted.ranks, rank)]
                 namespace = workload["metadata"]["namespace"]
-                _print(heapq.merge(*(_of_pod(client, namespace, rank, prefix, wanted) for rank in chosen)), wanted)
+                lines = (_of_pod(client, namespace, rank, prefix(rank.rank), wanted) for rank in chosen)
+                _print(heapq.merge(*lines, key=lambda line: order(line[0])), wanted)
     return found
 
 
-def _of_pod(
-    client: KubernetesClient, namespace: str, rank: RankStatus, prefix: Callable[[int], str], wanted: Wanted
-) -> list[Line]:
-    """Whole, so that a gang needs one connection, not one for each rank at the same time."""
+def _of_pod(client: KubernetesClient, namespace: str, rank: RankStatus, prefix: str, wanted: Wanted) -> Iterator[Line]:
+    """As it is asked for: a connection for each rank, but no more than some pages of each in memory."""
     try:
-        stream = client.logs(namespace, rank.pod, since=wanted.since, tail=wanted.tail)
-        return [(timestamp, prefix(rank.rank), line) for timestamp, line in stream]
+        with closing(client.logs(namespace, rank.pod, since=wanted.since, tail=wanted.tail)) as pieces:
+            for piece in pieces:
+                if isinstance(piece, LogLine):
+                    yield piece.stamp, prefix, piece.text
+                else:
+                    print(gap(f"rank {rank.rank}", piece), file=sys.stderr)
     except NotFound:
-        return []  # gone since
+        return  # gone since
 
 
 def _kept(flow: str, target: Target, wanted: Wanted, previous: bool) -> Iterator[Line]:

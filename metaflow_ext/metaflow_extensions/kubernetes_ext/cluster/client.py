@@ -16,10 +16,11 @@ from ..errors import ClusterError, Conflict, NotFound, Unavailable
 from . import auth, discovery, failures, logs, requests, watch
 from .access import Access, Login
 from .closing import Closed, Closing
-from .protocol import Resource, WatchEvent
+from .protocol import LogGap, LogLine, Resource, WatchEvent
 from .requests import Request
 from .retry import DEFAULT_BACKOFF, Backoff, Trouble, retrying
 from .streams import Stream
+from .tails import LogTails
 from .transport import Pool, Transport
 
 T = TypeVar("T")
@@ -31,7 +32,8 @@ class KubernetesClient:
 
     Times are seconds. `patience` is how long requests that are safe to repeat are repeated. `watch_seconds` is the life of
     one watch stream (up to a quarter more, at random); one that is silent for `slack_seconds` longer is given up as
-    half-open. A log that is silent for `log_silence_seconds` is opened again. `on_trouble` hears of failed tries.
+    half-open. A log that is silent for `log_silence_seconds` is opened again, after the end of its container for
+    `last_silence_seconds`. `on_trouble` hears of failed tries.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class KubernetesClient:
         watch_seconds: float = 300.0,
         slack_seconds: float = 15.0,
         log_silence_seconds: float = 300.0,
+        last_silence_seconds: float = 3.0,
         backoff: Backoff = DEFAULT_BACKOFF,
         monotonic: Callable[[], float] = time.monotonic,
         on_trouble: Trouble | None = None,
@@ -56,6 +59,7 @@ class KubernetesClient:
         self._watch_seconds = watch_seconds
         self._slack_seconds = slack_seconds
         self._log_silence_seconds = log_silence_seconds
+        self._last_silence_seconds = last_silence_seconds
         self._backoff = backoff
         self._monotonic = monotonic
         self._on_trouble = on_trouble
@@ -109,19 +113,23 @@ class KubernetesClient:
         return Stream(events, closing)
 
     def logs(
-        self, namespace: str, pod: str, *, container: str = "", follow: bool = False, since: str = "", tail: int | None = None
-    ) -> Stream[tuple[str, str]]:
+        self, namespace: str, pod: str, *, container: str = "", since: str = "", tail: int | None = None
+    ) -> Stream[LogLine | LogGap]:
         closing = Closing(self._closing)
         pool = Pool(closing)
 
-        def open_at(start: str) -> Generator[bytes, None, None]:
-            request = requests.logs(namespace, pod, container, follow, start, tail if start == since else None)
-            return self._transport.lines(request, pool, self._log_silence_seconds if follow else self._read_seconds)
+        def open_at(start: str, lines: int | None) -> Generator[bytes, None, None]:
+            request = requests.logs(namespace, pod, container, False, start, lines)
+            return self._retried(lambda: self._transport.lines(request, pool, self._read_seconds))
 
-        if follow:
-            items = logs.follow(open_at, since=since, sleep=closing.sleep, monotonic=self._monotonic, backoff=self._backoff)
-            return Stream(items, closing)
-        return Stream(logs.once(self._retried(lambda: open_at(since)), since), closing)
+        followed = logs.Followed(pod, since=since, tail=tail, backoff=self._backoff)
+        return Stream(logs.read(followed, open_at), closing)
+
+    def tails(self, namespace: str) -> LogTails:
+        return LogTails(
+            self._transport, namespace, Closing(self._closing), silence=self._log_silence_seconds, last_silence=self._last_silence_seconds,
+            send_seconds=self._read_seconds, monotonic=self._monotonic, backoff=self._backoff,
+        )  # fmt: skip
 
     def serves(self, resource: Resource) -> bool:
         try:

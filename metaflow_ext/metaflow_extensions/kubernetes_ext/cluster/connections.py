@@ -21,12 +21,24 @@ CONNECT_SECONDS = 10.0
 _CHUNK = 2**16
 
 
-class Connections:
-    """A pool whose sockets all belong to `closing`. One per stream, and one for all short requests."""
+class Unread(urllib3.HTTPResponse):
+    """Stands for an answer that nobody has read yet, and takes the socket that it will come through."""
 
-    def __init__(self, access: Access, context: ssl.SSLContext | None, closing: Closing) -> None:
+    def __init__(self, connection: HTTPConnection) -> None:
+        super().__init__(preload_content=False)
+        self.sock: Any = connection.sock
+        connection.sock = None
+
+
+class Connections:
+    """A pool whose sockets all belong to `closing`. One per stream, and one for all short requests.
+
+    With `reads` false it only sends: `open` returns an `Unread` as soon as that is done.
+    """
+
+    def __init__(self, access: Access, context: ssl.SSLContext | None, closing: Closing, reads: bool = True) -> None:
         self._manager = _manager(access, context)
-        self._manager.pool_classes_by_scheme = _pool_classes(closing, access.verify)
+        self._manager.pool_classes_by_scheme = _pool_classes(closing, access.verify, reads)
         self._host = access.host
 
     def open(
@@ -126,7 +138,7 @@ def _manager(access: Access, context: ssl.SSLContext | None) -> urllib3.PoolMana
     return urllib3.ProxyManager(access.proxy, **settings)
 
 
-def _pool_classes(closing: Closing, verify: bool) -> dict[str, Any]:
+def _pool_classes(closing: Closing, verify: bool, reads: bool) -> dict[str, Any]:
     """urllib3 takes classes, not factories: the scope is an attribute of a class made for it."""
 
     class Http(HTTPConnection):
@@ -135,6 +147,9 @@ def _pool_classes(closing: Closing, verify: bool) -> dict[str, Any]:
             super().connect()
             closing.adopt(self.sock)
 
+        def getresponse(self) -> Any:
+            return super().getresponse() if reads else Unread(self)
+
     class Https(HTTPSConnection):
         def connect(self) -> None:
             closing.check()
@@ -142,6 +157,9 @@ def _pool_classes(closing: Closing, verify: bool) -> dict[str, Any]:
             closing.adopt(self.sock)
             if not verify:
                 self.is_verified = True  # else urllib3 warns at every request of what the kubeconfig asks for
+
+        def getresponse(self) -> Any:
+            return super().getresponse() if reads else Unread(self)
 
     class HttpPool(urllib3.HTTPConnectionPool):
         ConnectionCls = Http

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..errors import ClusterError
 
@@ -50,6 +50,45 @@ class Stream(Iterator[T_co], Protocol[T_co]):
         """The iteration stops, also where another thread is blocked in it."""
 
 
+class LogLine(NamedTuple):
+    """A line of the log `key`; `stamp` is RFC 3339, or "" where the node gave none."""
+
+    key: str
+    stamp: str
+    text: str
+
+
+class LogGap(NamedTuple):
+    """Here lines may be missing (or come again, where the log's time runs backwards): between the lines at these times."""
+
+    key: str
+    after: str
+    before: str
+
+
+class LogEnd(NamedTuple):
+    """The log is over: read to its end, or (`error`) can't be read any more."""
+
+    key: str
+    error: ClusterError | None = None
+
+
+LogPiece = LogLine | LogGap | LogEnd
+
+
+class Tails(Stream[LogPiece], Protocol):
+    """Any number of followed logs as one stream, which one thread iterates and others may add to. It ends at `close()`.
+
+    No line is lost or comes twice when connections break; where that can't be said, a `LogGap` stands in its place.
+    """
+
+    def add(self, key: str, pod: str, *, container: str = "", since: str = "", tail: int | None = None) -> None:
+        """Follow this log too, under a key of one's own: all of it, what is younger than `since`, the last `tail` lines."""
+
+    def finish(self, key: str) -> None:
+        """The container has ended: its log is over once it has been read to the end after this."""
+
+
 class ClusterClient(Protocol):
     """One request each, retried inside as far as that is safe; raises `errors.ClusterError` and nothing else."""
 
@@ -85,12 +124,13 @@ class ClusterClient(Protocol):
         """
 
     def logs(
-        self, namespace: str, pod: str, *, container: str = "", follow: bool = False, since: str = "", tail: int | None = None
-    ) -> Stream[tuple[str, str]]:
-        """(RFC 3339 time stamp, line) of a container's log, those younger than the time stamp `since`.
+        self, namespace: str, pod: str, *, container: str = "", since: str = "", tail: int | None = None
+    ) -> Stream[LogLine | LogGap]:
+        """What a container's log holds now, of it those lines that are younger than the time stamp `since`. Goes on through
+        broken connections, without losing or repeating a line. The pieces' key is the pod's name."""
 
-        `follow` goes on through broken connections, without losing or repeating a line, until the log is over.
-        """
+    def tails(self, namespace: str) -> Tails:
+        """Follow logs of pods; however many there are, they take one thread and a few helpers."""
 
     def serves(self, resource: Resource) -> bool:
         """Whether the cluster serves this kind (discovery)."""

@@ -11,11 +11,12 @@ from typing import Any, NoReturn
 
 import urllib3
 
-from ..errors import Unavailable
+from ..errors import ClusterError, Unavailable
 from . import failures
 from .access import Access, Login
+from .answers import Answer
 from .closing import Closing
-from .connections import Connections, lines, ssl_context
+from .connections import Connections, Unread, lines, ssl_context
 from .requests import Request
 
 _HEADERS = {"Accept": "application/json", "User-Agent": "metaflow-kubernetes-ext"}
@@ -25,8 +26,9 @@ _BROKEN = (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
 class Pool:
     """Connections that belong to one scope, made anew when the way to the server changes."""
 
-    def __init__(self, closing: Closing) -> None:
+    def __init__(self, closing: Closing, reads: bool = True) -> None:
         self.closing = closing
+        self._reads = reads
         self._lock = threading.Lock()
         self._made: tuple[Access, Connections] | None = None
         closing.on_close(self._clear)
@@ -34,7 +36,7 @@ class Pool:
     def of(self, access: Access) -> Connections:
         with self._lock:
             if self._made is None or self._made[0].transport != access.transport:
-                self._made = (access, Connections(access, ssl_context(access), self.closing))
+                self._made = (access, Connections(access, ssl_context(access), self.closing, self._reads))
             return self._made[1]
 
     def _clear(self) -> None:
@@ -82,6 +84,22 @@ class Transport:
             self._raise_broken(request, error, pool)
         raise failures.of_answer(request, response.status, response.headers, data, access.source)
 
+    def send(self, request: Request, pool: Pool, read_timeout: float, refused: Access | None = None) -> tuple[Access, Any]:
+        """Sends by a pool that does not read, and gives the socket the answer will come through, with the credentials
+        that were used. `refused` ones are renewed first."""
+        access = self._login.current() if refused is None else self._login.renew(refused)
+        response = self._send(request, access, pool, read_timeout)
+        assert isinstance(response, Unread)
+        return access, response.sock
+
+    @staticmethod
+    def refusal(request: Request, answer: Answer, body: bytes, access: Access) -> ClusterError:
+        return failures.of_answer(request, answer.status, answer.headers, body, access.source)
+
+    def broken(self, request: Request, error: Exception) -> ClusterError:
+        access = self._login.access
+        return failures.of_exception(request, error, access.host, access.source)
+
     def _send(self, request: Request, access: Access, pool: Pool, read_timeout: float) -> urllib3.BaseHTTPResponse:
         pool.closing.check()
         headers = dict(_HEADERS)
@@ -107,5 +125,4 @@ class Transport:
 
     def _raise_broken(self, request: Request, error: Exception, pool: Pool) -> NoReturn:
         pool.closing.check()
-        access = self._login.access
-        raise failures.of_exception(request, error, access.host, access.source) from error
+        raise self.broken(request, error) from error

@@ -1,23 +1,17 @@
-"""Shows what ranks write, as they write it, and keeps each one's last lines.
-
-One thread per followed rank, each blocked in a read: cheap for the ranks a person can follow. Everything else only knows
-`LogStreams`, so that one loop over all sockets can take the threads' place.
-"""
+"""Shows what ranks write, as they write it, and keeps each one's last lines: one thread, however many ranks are followed."""
 
 from __future__ import annotations
 
 import threading
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable
 
-from ..cluster.protocol import ClusterClient, Stream
+from ..cluster.protocol import ClusterClient, LogEnd, LogGap, LogLine, LogPiece, Tails
 from ..errors import ClusterError, Forbidden, NotFound
 from ..status.model import RankStatus
-from .clock import Clock
 from .reporter import Reporter
 
 KEPT_LINES = 30
-_PAUSE_SECONDS = 5.0  # the log ends before the pod is known to have ended
 
 
 def selected(which: str | Iterable[int], rank: RankStatus, control_rank: int = 0) -> bool:
@@ -32,117 +26,131 @@ def selected(which: str | Iterable[int], rank: RankStatus, control_rank: int = 0
     return str(rank.rank) in {str(one).strip() for one in ranks}
 
 
+class _Log:
+    def __init__(self, rank: RankStatus, is_shown: bool) -> None:
+        self.rank = rank
+        self.is_shown = is_shown
+        self.container_ended = False
+        self.over = threading.Event()
+        self.lines = 0
+        self.kept: deque[str] = deque(maxlen=KEPT_LINES)
+
+    def __str__(self) -> str:
+        return f"{self.rank.role} (rank {self.rank.rank})"
+
+
 class LogStreams:
-    """Log streams of the pods of one workload. `tell` hears once why logs can't be shown."""
+    """The logs of the pods of one workload. `tell` hears what can't be shown, and where lines may be missing.
+
+    `since` (a time stamp) and `tail` (a number of lines) are where each log begins to be shown.
+    """
 
     def __init__(
-        self, client: ClusterClient, namespace: str, *, reporter: Reporter, clock: Clock, tell: Callable[[str], None]
+        self,
+        client: ClusterClient,
+        namespace: str,
+        *,
+        reporter: Reporter,
+        tell: Callable[[str], None],
+        since: str = "",
+        tail: int | None = None,
     ) -> None:
         self._client = client
         self._namespace = namespace
         self._reporter = reporter
-        self._clock = clock
         self._tell = tell
-        self._lock = threading.Lock()
-        self._closed = threading.Event()
-        self._is_denied = False
-        self._threads: dict[str, threading.Thread] = {}  # by pod uid
-        self._streams: dict[str, Stream[tuple[str, str]]] = {}
-        self._ended: dict[str, threading.Event] = {}
-        self._kept: dict[str, deque[str]] = {}
-        self._shown: Counter[str] = Counter()  # lines, by pod uid
+        self._since = since
+        self._tail = tail
+        self._is_closed = self._is_denied = False
+        self._logs: dict[str, _Log] = {}  # by pod uid
+        self._tails: Tails | None = None
+        self._thread = threading.Thread(target=self._read, name="logs", daemon=True)
 
     def follow(self, rank: RankStatus, container: str = "") -> None:
         """Show the rank's lines from its first on; a pod that is followed already is left alone."""
-        self._start(rank, container, self._follow)
+        self._add(rank, container, is_shown=True, since=self._since, tail=self._tail)
 
     def capture(self, rank: RankStatus, container: str = "") -> None:
-        """Only keep the rank's last lines, before somebody deletes its pod."""
-        self._start(rank, container, self._capture)
+        """Only keep the last lines of a rank that has ended, before somebody deletes its pod."""
+        self._add(rank, container, is_shown=False, since="", tail=KEPT_LINES)
+        self.has_ended(rank.pod_uid)
 
     def has_ended(self, pod_uid: str) -> None:
         """The pod has ended: what its log holds now is all."""
-        if pod_uid in self._ended:
-            self._ended[pod_uid].set()
+        log = self._logs.get(pod_uid)
+        if log is not None and not log.container_ended and self._tails is not None:
+            log.container_ended = True
+            self._tails.finish(pod_uid)
 
     def last_lines(self, pod_uid: str, wait: float = 5.0) -> tuple[str, ...]:
         """What is kept of the pod's log, after waiting for a complete one."""
-        thread = self._threads.get(pod_uid)
-        if thread is not None:
-            thread.join(wait)
-        return tuple(self._kept.get(pod_uid, ()))
+        log = self._logs.get(pod_uid)
+        if log is None:
+            return ()
+        log.over.wait(wait)
+        return tuple(log.kept)
 
     def close(self, wait: float = 5.0) -> None:
         """Wait for the logs of ended pods as long as lines come, and `wait` seconds more, then end all streams."""
-        for pod_uid, thread in self._threads.items():
-            if self._ended[pod_uid].is_set():
-                self._await_rest(pod_uid, thread, wait)
-        self._closed.set()
-        with self._lock:
-            streams = list(self._streams.values())
-        for ended in self._ended.values():
-            ended.set()
-        for stream in streams:
-            stream.close()
-        for thread in self._threads.values():
-            thread.join(1.0)
+        for log in self._logs.values():
+            if log.container_ended and log.is_shown and not self._is_closed:
+                self._await_rest(log, wait)
+        self._is_closed = True
+        if self._tails is not None:
+            self._tails.close()
+            self._thread.join(1.0)
 
-    def _await_rest(self, pod_uid: str, thread: threading.Thread, wait: float) -> None:
+    def _await_rest(self, log: _Log, wait: float) -> None:
         told = -1
-        while thread.is_alive() and self._shown[pod_uid] > told:
-            told = self._shown[pod_uid]
-            thread.join(wait)
-        if thread.is_alive():
-            self._tell(f"The end of the output of {thread.name.removeprefix('logs-')} does not come, so it isn't shown here.")
+        while log.lines > told and not log.over.is_set():
+            told = log.lines
+            log.over.wait(wait)
+        if not log.over.is_set():
+            self._tell(f"The end of the output of {log.rank.pod} does not come, so it isn't shown here.")
 
-    def _start(self, rank: RankStatus, container: str, target: Callable[[RankStatus, str], None]) -> None:
-        if not rank.pod or rank.pod_uid in self._threads or self._closed.is_set():
+    def _add(self, rank: RankStatus, container: str, *, is_shown: bool, since: str, tail: int | None) -> None:
+        if not rank.pod or rank.pod_uid in self._logs or self._is_closed:
             return
-        thread = threading.Thread(target=target, args=(rank, container), name=f"logs-{rank.pod}", daemon=True)
-        self._kept[rank.pod_uid] = deque(maxlen=KEPT_LINES)
-        self._ended[rank.pod_uid] = threading.Event()
-        self._threads[rank.pod_uid] = thread
-        thread.start()
+        if self._tails is None:
+            self._tails = self._client.tails(self._namespace)
+            self._thread.start()
+        self._logs[rank.pod_uid] = _Log(rank, is_shown)
+        self._tails.add(rank.pod_uid, rank.pod, container=container, since=since, tail=tail)
 
-    def _follow(self, rank: RankStatus, container: str) -> None:
-        """Streams may end too early (a rotated log, a proxy): the log is over once it was read after the pod's end."""
-        ended, since, is_last = self._ended[rank.pod_uid], "", False
+    def _read(self) -> None:
+        assert self._tails is not None
         try:
-            while not self._closed.is_set():
-                is_last = ended.is_set() and bool(since)
-                follow = not is_last
-                stream = self._client.logs(self._namespace, rank.pod, container=container, follow=follow, since=since)
-                self._open(rank, stream)
-                for stamp, line in stream:
-                    since = stamp or since
-                    self._kept[rank.pod_uid].append(line)
-                    self._shown[rank.pod_uid] += 1
-                    self._reporter.log(rank.role, rank.rank, stamp, line)
-                if is_last or (ended.is_set() and not since):
-                    return
-                self._clock.wait(ended, _PAUSE_SECONDS)
-        except ClusterError as error:
-            self._failed(rank, error)
+            for piece in self._tails:
+                self._take(self._logs[piece.key], piece)
+        finally:  # also after a bug, whose traceback the thread prints: nobody waits for what does not come
+            for log in list(self._logs.values()):
+                log.over.set()
 
-    def _capture(self, rank: RankStatus, container: str) -> None:
-        try:
-            stream = self._client.logs(self._namespace, rank.pod, container=container, tail=KEPT_LINES)
-            self._open(rank, stream)
-            self._kept[rank.pod_uid].extend(line for _, line in stream)
-        except ClusterError as error:
-            self._failed(rank, error)
+    def _take(self, log: _Log, piece: LogPiece) -> None:
+        if isinstance(piece, LogLine):
+            log.kept.append(piece.text)
+            log.lines += 1
+            if log.is_shown:
+                self._reporter.log(log.rank.role, log.rank.rank, piece.stamp, piece.text)
+        elif isinstance(piece, LogGap):
+            if log.is_shown:
+                self._tell(gap(str(log), piece))
+        else:
+            self._end(log, piece)
 
-    def _open(self, rank: RankStatus, stream: Stream[tuple[str, str]]) -> None:
-        with self._lock:
-            self._streams[rank.pod_uid] = stream
-        if self._closed.is_set():
-            stream.close()
-
-    def _failed(self, rank: RankStatus, error: ClusterError) -> None:
+    def _end(self, log: _Log, end: LogEnd) -> None:
         """A pod that is gone has no log; a missing permission is the same for all ranks."""
-        if self._closed.is_set() or isinstance(error, NotFound):
-            return
-        with self._lock:
-            was_denied, self._is_denied = self._is_denied, self._is_denied or isinstance(error, Forbidden)
-        if not (was_denied and isinstance(error, Forbidden)):
-            self._tell(f"The log of {rank.role} (rank {rank.rank}) can't be shown: {error}")
+        error: ClusterError | None = end.error
+        if error is not None and not (isinstance(error, Forbidden) and self._is_denied) and not isinstance(error, NotFound):
+            self._is_denied = isinstance(error, Forbidden)
+            self._tell(f"The log of {log} can't be shown: {error}")
+        log.over.set()
+
+
+def gap(whose: str, piece: LogGap) -> str:
+    """The mark where lines may be missing."""
+    until = f"and {piece.before}" if piece.before else "and its end"
+    return (
+        f"Lines of {whose} may be missing here, of between {piece.after} {until}: "
+        "the node began a new log file (it does that with long ones), or the container was started again."
+    )

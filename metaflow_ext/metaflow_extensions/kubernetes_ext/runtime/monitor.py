@@ -22,7 +22,7 @@ _MOST_CAPTURED = 8  # ranks that fail by themselves, within one workload
 
 
 class Monitor:
-    """`which` ranks' logs are shown: "all", "control", "none" or a list (`logs.selected`)."""
+    """`which` ranks' logs are shown: "all", "control", "none" or a list (`logs.selected`); `since`, `tail`: what of them."""
 
     def __init__(
         self,
@@ -32,6 +32,8 @@ class Monitor:
         *,
         clock: Clock,
         which: str | Iterable[int] = "all",
+        since: str = "",
+        tail: int | None = None,
         timeline: Timeline | None = None,
     ) -> None:
         self._running = running
@@ -39,7 +41,7 @@ class Monitor:
         self._clock = clock
         self._which = which if isinstance(which, str) else tuple(which)
         self._timeline = timeline or Timeline()
-        self._logs = LogStreams(client, running.namespace, reporter=reporter, clock=clock, tell=self.tell)
+        self._logs = LogStreams(client, running.namespace, reporter=reporter, tell=self.tell, since=since, tail=tail)
         self._captured: set[str] = set()
         self._told: WorkloadStatus | None = None
         self._gives_up = False
@@ -101,11 +103,11 @@ class Monitor:
         for rank in status.ranks:
             if rank.pod and rank.phase in _STARTED and selected(self._which, rank):
                 self._logs.follow(rank, self._container(rank))
-            if rank.phase in _ENDED:
-                self._logs.has_ended(rank.pod_uid)
             if rank.phase == "Failed" and not rank.is_collateral and len(self._captured) < _MOST_CAPTURED:
                 self._captured.add(rank.pod_uid)
                 self._logs.capture(rank, self._container(rank))
+            if rank.phase in _ENDED:
+                self._logs.has_ended(rank.pod_uid)
 
     def finish(self) -> WorkloadStatus:
         """The terminal status with all that is known of its failure. Does not close the logs."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Protocol
 
-from ..cluster.protocol import ClusterClient
+from ..cluster.protocol import ClusterClient, LogLine
 from ..errors import ClusterError
 from ..status.model import Phase, RankStatus, Stalled, WorkloadStatus
 from ..status.stacks import FINISHED, MOVING, Frame, RankStack, dumped, rank_stack
@@ -67,7 +67,8 @@ def own_records(mailbox: Mailbox, ranks: Sequence[RankStatus]) -> dict[int, Mapp
 def stack_in_log(client: ClusterClient, namespace: str, rank: RankStatus) -> tuple[Frame, ...]:
     """What faulthandler has written when C code kept Python's lock for the limit; () where there is none."""
     try:
-        return dumped([line for _, line in client.logs(namespace, rank.pod, tail=_LOG_LINES)])
+        pieces = client.logs(namespace, rank.pod, tail=_LOG_LINES)
+        return dumped([piece.text for piece in pieces if isinstance(piece, LogLine)])
     except ClusterError:
         return ()
 
