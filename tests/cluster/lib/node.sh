@@ -66,7 +66,7 @@ start_kubelet() {
   : >"$STATE/resolv.conf"
   # The bridge's CoreDNS is all the DNS there is. Explicit evictionHard: a build machine's disk is often fuller than the
   # defaults allow. failCgroupV1: many machines still have version 1. localStorageCapacityIsolation stays on because
-  # Metaflow requests ephemeral-storage.
+  # Metaflow requests ephemeral-storage. Logs are rotated soon, so that a test sees it.
   cat >"$STATE/kubelet.yaml" <<C
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -88,6 +88,8 @@ evictionHard: {memory.available: 100Mi, nodefs.available: 1Gi, imagefs.available
 imageGCHighThresholdPercent: 100
 makeIPTablesUtilChains: false
 podLogsDir: $STATE/pod-logs
+containerLogMaxSize: 512Ki
+containerLogMonitorInterval: 3s
 C
   run kubelet "$STATE/bin/kubelet" --config="$STATE/kubelet.yaml" --kubeconfig="$STATE/kubeconfig/kubelet" \
     --root-dir="$STATE/kubelet" --cert-dir="$STATE/kubelet/pki" --hostname-override="$NODE" --node-ip="$GATEWAY"; }

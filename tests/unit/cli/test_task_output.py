@@ -19,6 +19,7 @@ from metaflow_extensions.kubernetes_ext.cli.task_output import TaskReporter, par
         ("2026-11-30T22:00:01.123456789Z", datetime.datetime(2026, 11, 30, 22, 0, 1, 123456)),
         ("2026-11-30T22:00:01.1Z", datetime.datetime(2026, 11, 30, 22, 0, 1, 100000)),
         ("2026-11-30T22:00:01Z", datetime.datetime(2026, 11, 30, 22, 0, 1)),
+        ("2026-12-01T00:00:01.25+02:00", datetime.datetime(2026, 11, 30, 22, 0, 1, 250000)),
     ],
 )
 def test_time_stamps_of_the_kubelet(text: str, expected: datetime.datetime) -> None:

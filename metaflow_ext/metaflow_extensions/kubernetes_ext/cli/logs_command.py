@@ -156,11 +156,12 @@ def _kept(flow: str, target: Target, wanted: Wanted, previous: bool) -> Iterator
             is_gang = control != task.id or any(other.id.startswith(f"{control}-worker-") for other in step)
             prefix = rank_prefix(rank) if is_gang else f"[{step.id}/{task.id}] " if not target.step else ""
             lines = sorted(
-                (f"{at:%Y-%m-%dT%H:%M:%S.%f}Z", prefix, line)
+                (f"{at:%Y-%m-%dT%H:%M:%S.%f}Z", prefix, line.decode(errors="replace"))
                 for stream in ("stdout", "stderr")
-                for at, line in task.loglines(stream)
+                for at, line in task.loglines(stream, as_unicode=False)  # core's own decoding raises for what is no text
+                if at is not None
             )
-            recent = [line for line in lines if line[0] >= wanted.since]
+            recent = [line for line in lines if not wanted.since or order(line[0]) >= order(wanted.since)]
             streams.append(recent[-wanted.tail :] if wanted.tail else recent)
         yield from heapq.merge(*streams)
 

@@ -9,11 +9,13 @@ import termios
 import threading
 import time
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from metaflow.mflog import TASK_LOG_SOURCE
 from metaflow.mflog.mflog import decorate
+
+from ..cluster.logs import order
 
 _LONGEST_WAIT = 0.1  # seconds
 
@@ -60,9 +62,7 @@ def _wait_until_taken() -> None:
 
 def parse_time(timestamp: str) -> datetime:
     """Naive UTC, as Metaflow's log format wants it, of an RFC 3339 time stamp with up to nanoseconds; now where it is none."""
-    text = timestamp.rstrip("Z")
-    seconds, _, fraction = text.partition(".")
-    try:
-        return datetime.strptime(f"{seconds}.{fraction[:6] or '0'}", "%Y-%m-%dT%H:%M:%S.%f")
-    except ValueError:
+    second, fraction = order(timestamp)
+    if second == datetime.min:
         return datetime.now(timezone.utc).replace(tzinfo=None)
+    return second + timedelta(microseconds=int(fraction[:6]))
