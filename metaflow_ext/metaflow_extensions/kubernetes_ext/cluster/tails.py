@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import heapq
+import inspect
 import queue
 import selectors
 import socket
@@ -88,6 +89,7 @@ class LogTails(Stream[LogPiece]):
         self._orders: queue.SimpleQueue[Callable[[], Iterable[LogPiece]]] = queue.SimpleQueue()
         self._to_send: queue.SimpleQueue[_Log | None] = queue.SimpleQueue()
         self._helpers = 0
+        self._is_hung_up = False
         self._is_woken, self._bell = socket.socketpair()
         for end in (self._is_woken, self._bell):
             end.setblocking(False)
@@ -122,6 +124,8 @@ class LogTails(Stream[LogPiece]):
                 self._order(partial(self._is_over, log, error))
             else:
                 self._order(partial(self._listen, log, access, sock))
+                if self._is_hung_up:
+                    sock.close()
 
     # ---- the loop; all below is called from the iterating thread alone
 
@@ -287,7 +291,17 @@ class LogTails(Stream[LogPiece]):
             log.sock.close()
             log.sock = None
 
+    def _end_items(self) -> None:
+        super()._end_items()
+        if inspect.getgeneratorstate(self._items) == inspect.GEN_CLOSED:  # also where nothing was ever read
+            self._hang_up()
+
     def _hang_up(self) -> None:
+        self._is_hung_up = True
+        while not self._orders.empty():
+            order = self._orders.get()
+            if isinstance(order, partial) and order.func == self._listen:
+                order.args[-1].close()
         for log in self._logs.values():
             self._drop(log)
         for _ in range(self._helpers):
