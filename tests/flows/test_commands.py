@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
 import yaml
@@ -33,6 +36,28 @@ def command(runner: Runner, *words: str, code: int = 0) -> str:
     return done.stdout if code == 0 else done.stderr
 
 
+@contextmanager
+def watching(runner: Runner, target: str) -> Iterator[list[str]]:
+    """`describe --watch` on a terminal, from its first refreshed line to its end; the list has its output then."""
+    seen: list[str] = []
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        runner.command(GANG, "kubernetes", "describe", target, "--watch"),
+        cwd=runner.home, env=runner.environment, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    with process, open(ours, "rb", buffering=0) as terminal:
+        output = b""
+        while b"ranks run.\r\n\r\x1b[K" not in output:
+            output += terminal.read(1024)
+        yield seen
+        with suppress(OSError):  # EIO: nobody has the other end any more
+            while piece := terminal.read(1024):
+                output += piece
+    assert process.returncode == 0
+    seen.append(output.decode())
+
+
 @ON_BOTH
 def test_a_gang_that_runs_is_listed_described_and_killed(runner: Runner) -> None:
     with running_gang(runner, "300") as (process, lines):
@@ -52,8 +77,12 @@ def test_a_gang_that_runs_is_listed_described_and_killed(runner: Runner) -> None
             runner.command(GANG, "kubernetes", "kill", f"{row['run_id']}/join"),
             cwd=runner.home, env=runner.environment, capture_output=True, text=True, check=True,
         ).stderr  # fmt: skip
-        killed = command(runner, "kubernetes", "kill", target)
-        assert f"JobSet {row['name']} of step train" in killed
+        with watching(runner, target) as seen:
+            killed = command(runner, "kubernetes", "kill", target)
+            assert f"JobSet {row['name']} of step train" in killed
+        assert "All 2 ranks run.\r\n\r\x1b[KRunning for" in seen[0], "a line that stays, then one that is written over"
+        assert ": 2 of 2 ranks run." in seen[0]
+        assert "with `kubernetes kill`, with all 2 ranks." in seen[0]
     assert process.returncode != 0
     assert "was killed by tester with `kubernetes kill`, with all 2 ranks." in "".join(lines)
     until(lambda: left_over(runner) == "", "nothing is left")

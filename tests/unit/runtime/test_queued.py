@@ -79,6 +79,25 @@ def test_an_hour_in_a_queue_costs_few_lines_and_requests_and_is_no_reason_to_giv
     assert sum(cluster.requests.values()) < 60, cluster.requests
 
 
+def test_why_it_was_stopped_is_told_at_once() -> None:
+    clock, cluster, reporter = FakeClock(), FakeCluster(served=(JOBS, PODS, JOBSETS, WORKLOADS)), RecordingReporter()
+    gang = Gang(cluster, 2)
+    queue = Queue(cluster, gang)
+    with RunningJobSet(cluster, BACKEND, gang.object, namespace="default", clock=clock, tell=reporter.line) as running:
+        running.step(10)
+        queue.suspend(False)
+        gang.start()
+        assert running.step(10).phase is Phase.RUNNING
+        message = "The ClusterQueue is stopped"
+        still = [{"type": kind, "status": "True"} for kind in ("QuotaReserved", "Admitted")]
+        evicted = {"type": "Evicted", "status": "True", "reason": "ClusterQueueStopped", "message": message}
+        cluster.patch(WORKLOADS, "default", "w", {"status": {"conditions": [*still, evicted]}})
+        queue.suspend(True)
+        waiting = running.step(1).waiting
+    assert waiting is not None
+    assert waiting.summary == "Was stopped together with its ClusterQueue, and waits in queue team."
+
+
 VISIBILITY = Resource("visibility.kueue.x-k8s.io", "v1beta2", "localqueues/pendingworkloads", "PendingWorkloadsSummary")
 PENDING = Resource("visibility.kueue.x-k8s.io", "v1beta2", "localqueues/team/pendingworkloads", "PendingWorkloadsSummary")
 

@@ -130,9 +130,15 @@ def kill(obj: Any, target: str | None, run_id: str | None, user: str | None, my_
 
 @kubernetes.command(help="Show a workload and each of its ranks as they are now.")
 @_TARGET
+@click.option("--watch", is_flag=True, help="Show how far it is until it has ended, in one line that is refreshed.")
 @_JSON
 @click.pass_obj
-def describe(obj: Any, target: str, as_json: bool) -> None:
+def describe(obj: Any, target: str, watch: bool, as_json: bool) -> None:
+    if watch:
+        from .watch_command import watch as follow
+
+        follow(obj, target)
+        return
     from .describe_command import describe
 
     describe(obj, target, as_json)

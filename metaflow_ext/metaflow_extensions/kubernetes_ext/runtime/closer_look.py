@@ -30,16 +30,19 @@ class CloserLook:
         self._denied: set[str] = set()
         self._waiting_since: datetime | None = None
         self._looks = 0
+        self._has_run = False
         self._workloads: Resource | None = None
         self._visibility: Resource | Literal[False] | None = None  # None: not looked for yet
 
     def is_due(self, status: WorkloadStatus, at: datetime) -> bool:
         """While the workload does not run: after the seconds of SCHEDULE, then each time as long again as its last step."""
         if status.phase not in (Phase.PENDING, Phase.QUEUED, Phase.STARTING):
-            self._waiting_since = None
+            self._waiting_since, self._has_run = None, True
             return False
         if self._waiting_since is None:
             self._waiting_since, self._looks = at, 0
+            if self._has_run and status.phase is Phase.QUEUED:
+                return True  # what is known of its Workload is that it was admitted; by now that says why it was stopped
         beyond = max(0, self._looks - len(SCHEDULE) + 1)
         due = SCHEDULE[min(self._looks, len(SCHEDULE) - 1)] + beyond * SCHEDULE[-1]
         if (at - self._waiting_since).total_seconds() < due:

@@ -9,6 +9,7 @@ from ..cluster.protocol import ClusterClient
 from ..status.diagnosis import of_waiting
 from ..status.launch_limit import LaunchLimit
 from ..status.model import Phase, RankStatus, Stalled, WorkloadStatus
+from ..status.progress import Progress
 from ..status.transitions import transitions
 from .clock import Clock
 from .logs import LogStreams, selected
@@ -45,6 +46,7 @@ class Monitor:
         self._captured: set[str] = set()
         self._told: WorkloadStatus | None = None
         self._gives_up = False
+        self._progress = Progress()
 
     @property
     def timeline(self) -> Timeline:
@@ -88,16 +90,23 @@ class Monitor:
         return replace(self._running.look_closer(), phase=Phase.FAILED, failure=failure) if failure else None
 
     def show(self, status: WorkloadStatus) -> None:
-        """Tell what has changed since the last call, and look after the logs."""
+        """Tell what has changed since the last call, now and then that nothing has, and look after the logs."""
         self._look_after_logs(status)
         is_given_up = self._gives_up and status.waiting is not None and status.waiting.is_hopeless
-        for change in transitions(self._told, status):
-            # The report of a failure comes with the end, with all that is known by then.
-            if change.kind != "failure" and not (change.kind == "waiting" and is_given_up):
-                self.tell(str(change))
-                for line in change.details:
-                    self._reporter.line(line)
+        # The report of a failure comes with the end, with all that is known by then.
+        news = [
+            change
+            for change in transitions(self._told, status)
+            if change.kind != "failure" and not (change.kind == "waiting" and is_given_up)
+        ]
+        for change in news:
+            self.tell(str(change))
+            for line in change.details:
+                self._reporter.line(line)
         self._told = status
+        self._progress, still = self._progress.seen(status, self._clock.now(), has_news=bool(news))
+        if still:
+            self._reporter.line(still)
 
     def _look_after_logs(self, status: WorkloadStatus) -> None:
         for rank in status.ranks:

@@ -45,6 +45,8 @@ def _by_admission(observation: Observation, admission: KubernetesObject, queue: 
         return _deactivated(admission, queue, evicted)
     if rejected := _checks(admission, "Rejected"):
         return _rejected(queue, rejected)
+    if evicted and eviction(evicted.reason) and not unreserved:  # its quota is taken from it in a moment
+        unreserved = evicted
     if unreserved:
         return _without_quota(observation, admission, queue, unreserved, evicted)
     if "Admitted" in found:
