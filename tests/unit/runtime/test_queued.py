@@ -12,7 +12,7 @@ from metaflow_extensions.kubernetes_ext.runtime.monitor import Monitor
 from metaflow_extensions.kubernetes_ext.runtime.running import RunningJobSet
 from metaflow_extensions.kubernetes_ext.spec import labels
 from metaflow_extensions.kubernetes_ext.status.launch_limit import LaunchLimit
-from metaflow_extensions.kubernetes_ext.status.model import Phase
+from metaflow_extensions.kubernetes_ext.status.model import Phase, WorkloadStatus
 from tests.fakes import FakeClock, FakeCluster, RecordingReporter
 from tests.unit.runtime.workloads import BACKEND, JOBSETS, NAME, Gang
 
@@ -79,21 +79,28 @@ def test_an_hour_in_a_queue_costs_few_lines_and_requests_and_is_no_reason_to_giv
     assert sum(cluster.requests.values()) < 60, cluster.requests
 
 
+def step_until(running: RunningJobSet, phase: Phase) -> WorkloadStatus:
+    for _ in range(100):
+        if (status := running.step(0.1)).phase is phase:
+            return status
+    pytest.fail(f"it did not become {phase}")
+
+
 def test_why_it_was_stopped_is_told_at_once() -> None:
     clock, cluster, reporter = FakeClock(), FakeCluster(served=(JOBS, PODS, JOBSETS, WORKLOADS)), RecordingReporter()
     gang = Gang(cluster, 2)
     queue = Queue(cluster, gang)
     with RunningJobSet(cluster, BACKEND, gang.object, namespace="default", clock=clock, tell=reporter.line) as running:
-        running.step(10)
+        step_until(running, Phase.QUEUED)
         queue.suspend(False)
         gang.start()
-        assert running.step(10).phase is Phase.RUNNING
+        step_until(running, Phase.RUNNING)
         message = "The ClusterQueue is stopped"
         still = [{"type": kind, "status": "True"} for kind in ("QuotaReserved", "Admitted")]
         evicted = {"type": "Evicted", "status": "True", "reason": "ClusterQueueStopped", "message": message}
         cluster.patch(WORKLOADS, "default", "w", {"status": {"conditions": [*still, evicted]}})
         queue.suspend(True)
-        waiting = running.step(1).waiting
+        waiting = step_until(running, Phase.QUEUED).waiting
     assert waiting is not None
     assert waiting.summary == "Was stopped together with its ClusterQueue, and waits in queue team."
 

@@ -70,6 +70,9 @@ EXPECTED = {
     "kq_aw_preempted": Recorded(3, (Q, P, St, R, Q, St, R, S)),
     "kq_aw_fail": Recorded(3, (Q, P, St, R, St, F), ("user_error", "worker", 2, 5, "Error")),
     "kq_max_exec": Recorded(3, (Q, St, R, Q)),
+    "kq_check_retried": Recorded(3, (Q, St, R, S)),
+    "kq_check_rejected": Recorded(3, (Q,)),
+    "kq_drained": Recorded(3, (P, St, R, Q, St, R, S)),
     "kq_stopped": Recorded(3, (Q, St, R, Q, G), GONE),
 }
 

@@ -66,24 +66,23 @@ def eviction(reason: str) -> Eviction | None:
 
 
 _DEACTIVATIONS = {
-    "DeactivatedDueToRequeuingLimitExceeded": (
+    "RequeuingLimitExceeded": (
         "not all its pods were ready in time, too often",
         "See why pods of it were not ready: python flow.py kubernetes events.",
     ),
-    "DeactivatedDueToAdmissionCheck": (
+    "AdmissionCheck": (
         "an admission check has rejected it",
         "Ask whoever runs the queue what the check wants.",
     ),
-    "DeactivatedDueToMaximumExecutionTimeExceeded": (
+    "MaximumExecutionTimeExceeded": (
         "it ran longer than its maximum execution time",
         "Raise the label kueue.x-k8s.io/max-exec-time-seconds, or make it shorter.",
     ),
 }
 
 
-def deactivation(reason: str) -> tuple[str, str] | None:
-    """Why Kueue has deactivated it by itself, and what to do; None when a person has."""
-    if reason in _DEACTIVATIONS:
-        return _DEACTIVATIONS[reason]
-    cause = reason.partition("DeactivatedDueTo")[2]
-    return (cause, "Ask whoever runs the queue.") if cause else None
+def deactivation(reason: str, *, is_target: bool = False) -> tuple[str, str] | None:
+    """Why Kueue has deactivated it by itself, and what to do; None when a person has. The reason is that of the condition Evicted,
+    or, with `is_target`, of DeactivationTarget."""
+    cause = reason if is_target else reason.partition("DeactivatedDueTo")[2]
+    return _DEACTIVATIONS.get(cause, (cause, "Ask whoever runs the queue.")) if cause else None

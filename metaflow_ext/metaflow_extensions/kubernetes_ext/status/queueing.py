@@ -42,7 +42,7 @@ def _by_admission(observation: Observation, admission: KubernetesObject, queue: 
     found, unreserved = conditions(admission), false_condition(admission, "QuotaReserved")
     evicted = found.get("Evicted")
     if dig(admission, "spec", "active") is False:
-        return _deactivated(admission, queue, evicted)
+        return _deactivated(admission, queue, evicted, found.get("DeactivationTarget"))
     if rejected := _checks(admission, "Rejected"):
         return _rejected(queue, rejected)
     if evicted and eviction(evicted.reason) and not unreserved:  # its quota is taken from it in a moment
@@ -60,10 +60,11 @@ def _by_admission(observation: Observation, admission: KubernetesObject, queue: 
     )
 
 
-def _deactivated(admission: KubernetesObject, queue: str, evicted: Condition | None) -> Waiting:
+def _deactivated(admission: KubernetesObject, queue: str, evicted: Condition | None, target: Condition | None) -> Waiting:
     """By a person, who may activate it again, or by Kueue, which never does."""
-    by_kueue = deactivation(evicted.reason) if evicted else None
-    if evicted is None or by_kueue is None:
+    last = target or evicted  # the first comes before the second, and stays
+    by_kueue = deactivation(last.reason, is_target=last is target) if last else None
+    if last is None or by_kueue is None:
         return Waiting(
             category=Category.QUOTA,
             summary=f"Was deactivated in queue {queue}, and stays so until it is activated again.",
@@ -73,10 +74,10 @@ def _deactivated(admission: KubernetesObject, queue: str, evicted: Condition | N
     why, advice = by_kueue
     checks = "".join(f" ({_said(check)})" for check in _checks(admission, "Rejected"))
     return Waiting(
-        category=Category.DEADLINE if "MaximumExecutionTime" in evicted.reason else Category.QUOTA,
+        category=Category.DEADLINE if "MaximumExecutionTime" in last.reason else Category.QUOTA,
         summary=f"Was given up by queue {queue}: {why}{checks}.",
-        detail=advice,
-        since=evicted.since,
+        detail=f"{sentence(last.message)} {advice}" if last.message else advice,
+        since=last.since,
         is_hopeless=True,
     )
 

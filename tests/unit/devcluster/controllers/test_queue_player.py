@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -70,9 +69,11 @@ def waits(entries: Sequence[Entry], workload: str = "") -> list[str]:
     for moment in moments(entries, workload):
         phase, waiting = str(moment.status.phase), moment.status.waiting
         if phase == "Queued" and waiting is not None:
-            phase += re.sub(r"(?<=Workload jobset-)\S+", "...", f": {waiting.summary} {waiting.detail}")
+            phase += f": {waiting.summary}"
         if moment.status.is_terminal:
             break
+        if phase.startswith("Queued: Waits in queue lq."):
+            continue  # before Kueue has said anything
         if phase not in ("Pending", "Starting") and found[-1:] != [phase]:
             found.append(phase)
     return found
@@ -84,6 +85,8 @@ PLAYED = [
     pytest.param("kueue_deactivated.s2", "JobSet", "g", id="deactivated and activated again"),
     pytest.param("recorded/kq_preempted", "JobSet", "low", id="preempted"),
     pytest.param("recorded/kq_stopped", "JobSet", "stop", id="deactivated for good"),
+    pytest.param("recorded/kq_check_retried", "JobSet", "g", id="an admission check wants another try"),
+    pytest.param("recorded/kq_check_rejected", "JobSet", "g", id="an admission check rejects it"),
 ]
 
 
