@@ -40,6 +40,14 @@ def test_a_dry_run_says_so_and_is_retried(server: Server, client: KubernetesClie
     assert [one.query for one in server.seen] == [{"dryRun": "All"}] * 2
 
 
+def test_warnings_of_the_server_are_passed_on(server: Server, connect: Connect) -> None:
+    said: list[str] = []
+    header = '299 - "would violate PodSecurity \\"restricted\\": a, b", 299 - "old"'
+    server.on("POST", GANGS, Answer(201, pod(), {"Warning": header}))
+    connect(on_warning=said.append).create(JOBSETS, "ns", pod(), dry_run=True)
+    assert said == ['would violate PodSecurity "restricted": a, b', "old"]
+
+
 @pytest.mark.parametrize("failure", [refusal(500), refusal(504), reset()], ids=["500", "504", "reset"])
 def test_a_create_is_sent_once_whatever_happens(server: Server, client: KubernetesClient, failure: Answer) -> None:
     server.on("POST", GANGS, failure)

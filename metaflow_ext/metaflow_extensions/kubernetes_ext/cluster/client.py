@@ -33,7 +33,8 @@ class KubernetesClient:
     Times are seconds. `patience` is how long requests that are safe to repeat are repeated. `watch_seconds` is the life of
     one watch stream (up to a quarter more, at random); one that is silent for `slack_seconds` longer is given up as
     half-open. A log that is silent for `log_silence_seconds` is opened again, after the end of its container for
-    `last_silence_seconds`. `on_trouble` hears of failed tries.
+    `last_silence_seconds`. `on_trouble` hears of failed tries, `on_warning` what the server warns of in answers that are
+    no errors.
     """
 
     def __init__(
@@ -49,9 +50,10 @@ class KubernetesClient:
         backoff: Backoff = DEFAULT_BACKOFF,
         monotonic: Callable[[], float] = time.monotonic,
         on_trouble: Trouble | None = None,
+        on_warning: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._login = Login(load)
-        self._transport = Transport(self._login)
+        self._transport = Transport(self._login, on_warning)
         self._closing = Closing()
         self._pool = Pool(self._closing)
         self._patience = patience

@@ -160,3 +160,8 @@ def unknown_fields(error: ClusterError) -> tuple[str, ...]:
     """Dotted paths of the fields that a strict create was refused for; list indexes left out. () for any other error."""
     found = re.findall(r'unknown field "([^"]+)"', str(error.body.get("message") or ""))
     return tuple(dict.fromkeys(re.sub(r"\[\d+\]", "", path) for path in found))
+
+
+def warnings(header: str) -> tuple[str, ...]:
+    """The texts of the Warning headers of an answer, joined by commas as HTTP libraries do: `299 - "text"`."""
+    return tuple(re.sub(r"\\(.)", r"\1", text) for text in re.findall(r'299 \S+ "((?:[^"\\]|\\.)*)"', header))

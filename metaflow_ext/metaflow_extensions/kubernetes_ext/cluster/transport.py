@@ -6,7 +6,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, NoReturn
 
 import urllib3
@@ -48,8 +48,9 @@ class Pool:
 class Transport:
     """All methods raise ClusterError, or Closed when the pool's scope was closed meanwhile."""
 
-    def __init__(self, login: Login) -> None:
+    def __init__(self, login: Login, on_warning: Callable[[str], None] = lambda text: None) -> None:
         self._login = login
+        self._on_warning = on_warning
 
     def exchange(self, request: Request, pool: Pool, read_timeout: float) -> dict[str, Any]:
         """The answer's JSON object."""
@@ -77,6 +78,8 @@ class Transport:
             access = self._login.renew(access)
             response = self._send(request, access, pool, read_timeout)
         if response.status < 400:
+            for text in failures.warnings(response.headers.get("Warning", "")):
+                self._on_warning(text)
             return response
         try:
             data = response.data
