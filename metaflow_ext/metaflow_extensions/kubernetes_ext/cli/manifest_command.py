@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -11,14 +11,15 @@ from metaflow.exception import MetaflowException
 
 from ..backends.base import Manifest
 from ..cluster.client import KubernetesClient
-from ..cluster.protocol import JOBS, PODS, ClusterClient, Resource
+from ..cluster.protocol import PODS, Resource
 from ..decorators.host_errors import as_metaflow_error
 from ..decorators.preflight import stand_in
 from ..decorators.settings import read_settings
-from ..errors import ClusterError, Forbidden
+from ..errors import Forbidden
 from ..runtime.resources import resource_of
 from ..spec import labels
-from ..status.reading import mapping, mappings, text
+from ..status.reading import mapping
+from .dry_run import parts, refusal
 from .secrets import removed_before, without_secrets
 from .step_command import backend_of
 from .subjects import found
@@ -80,50 +81,18 @@ def as_posted(found: Mapping[str, Any]) -> Manifest:
     return {**made, "metadata": {**metadata, "annotations": annotations}, **kept}
 
 
-def parts(manifest: Manifest) -> Iterator[tuple[str, Resource, Manifest]]:
-    """The Jobs of a JobSet and a pod of each Job: what the server looks at only when controllers create them."""
-    name, namespace = text(manifest, "metadata", "name"), text(manifest, "metadata", "namespace")
-    if manifest["kind"] == "JobSet":
-        for entry in mappings(manifest, "spec", "replicatedJobs"):
-            template = mapping(entry, "template")
-            made = _object("batch/v1", "Job", f"{name}-{text(entry, 'name')}-0", namespace, template)
-            yield f"Job {text(entry, 'name')}", JOBS, made
-            yield f"a pod of {text(entry, 'name')}", PODS, _pod(made)
-    else:
-        yield "its pod", PODS, _pod(manifest)
-
-
-def _pod(job: Manifest) -> Manifest:
-    template = mapping(job, "spec", "template")
-    return _object("v1", "Pod", f"{job['metadata']['name']}-0", job["metadata"]["namespace"], template)
-
-
-def _object(api_version: str, kind: str, name: str, namespace: str, template: Mapping[str, Any]) -> Manifest:
-    metadata = {**mapping(template, "metadata"), "name": name, "namespace": namespace}
-    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": template["spec"]}
-
-
 def _validate(obj: Any, resource: Resource, manifest: Manifest) -> None:
     """Server-side dry runs, strict. Raises MetaflowException if one is refused."""
     client = KubernetesClient()
     refused = 0
     try:
         for what, kind, made in [(manifest["kind"], resource, manifest), *parts(manifest)]:
-            is_fine, answer = _dry_run(client, kind, made)
-            refused += not is_fine
+            error = refusal(client, kind, made)
+            is_denied = isinstance(error, Forbidden)  # running flows takes no right to create pods
+            refused += error is not None and not (is_denied and kind is PODS)
+            answer = f"not checked, since you may not create {kind.plural} here" if is_denied else error or "ok"
             obj.echo(f"{what}: {answer}", err=True)
     finally:
         client.close()
     if refused:
         raise MetaflowException("The cluster would refuse it.")
-
-
-def _dry_run(client: ClusterClient, resource: Resource, manifest: Manifest) -> tuple[bool, str]:
-    """Whether nothing speaks against it, and what to say. Running flows takes no right to create pods."""
-    try:
-        client.create(resource, manifest["metadata"]["namespace"], manifest, dry_run=True, strict=True)
-    except Forbidden:
-        return resource is PODS, f"not checked, since you may not create {resource.plural} here"
-    except ClusterError as error:
-        return False, str(error)
-    return True, "ok"
