@@ -239,3 +239,21 @@ def attach(obj: Any, target: str, ranks: str) -> None:
     from .attach_command import attach
 
     sys.exit(attach(obj, target, ranks))
+
+
+@kubernetes.command(help="Before a run: look for what its steps need of the cluster, and say what is missing.")
+@click.option(
+    "--probe",
+    default=False,
+    is_flag=True,
+    help="Also start a pod as each step would have it: image, Python, secrets, datastore.",
+)
+@click.option(
+    "--probe-seconds", default=300.0, type=click.FloatRange(min=10), help="How long probes may take, an image's pull included."
+)
+@_JSON
+@click.pass_obj
+def check(obj: Any, probe: bool, probe_seconds: float, as_json: bool) -> None:
+    from .check_command import check
+
+    check(obj, probe, probe_seconds, as_json)

@@ -69,7 +69,7 @@ def task_code(
             **paths,
             **(shared_files_environment(flow_datastore.datastore_root) if datastore == "local" else {}),
         },
-        user_environment=_user_environment(decorators),
+        user_environment=user_environment(decorators),
     )
 
 
@@ -106,6 +106,6 @@ def _step_words(options: Mapping[str, Any], is_gang: bool, has_catch: bool) -> l
     return list(cli_args._options(kept))
 
 
-def _user_environment(decorators: Sequence[Any]) -> dict[str, str]:
+def user_environment(decorators: Sequence[Any]) -> dict[str, str]:
     found = next((deco for deco in decorators if deco.name == "environment"), None)
     return {} if found is None else {name: str(value) for name, value in dict(found.attributes["vars"]).items()}

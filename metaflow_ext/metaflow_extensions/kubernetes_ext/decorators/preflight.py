@@ -32,15 +32,22 @@ def check_steps(flow: str, graph: Any) -> None:
 
 def stand_in(flow: str, step: str, deco: Any, num_parallel: int | None, settings: Any) -> tuple[Any, Any]:
     """(TaskRef, LaunchSpec) of a step before its run: with stand-ins for run, task, user and code. Raises InvalidSpec."""
-    from .container_script import TaskScript
     from .launch_spec import TaskCode, TaskRef, launch_spec
 
-    script = TaskScript(
+    task = TaskRef(flow=flow, run_id="0", step=step, task_id="0", attempt=0, user="user", num_parallel=num_parallel)
+    return task, launch_spec(
+        task, deco.launch_options(), TaskCode(script=stand_in_script(), environment={}), settings, submission="0"
+    )
+
+
+def stand_in_script() -> Any:
+    """A TaskScript that runs nothing."""
+    from .container_script import TaskScript
+
+    return TaskScript(
         pathspec="flow/run/step/task", attempt=0, datastore="", datastore_root="", init_commands=(), bootstrap_commands=(),
         step_words=("step",),
     )  # fmt: skip
-    task = TaskRef(flow=flow, run_id="0", step=step, task_id="0", attempt=0, user="user", num_parallel=num_parallel)
-    return task, launch_spec(task, deco.launch_options(), TaskCode(script=script, environment={}), settings, submission="0")
 
 
 def check_cluster(graph: Any) -> None:

@@ -95,7 +95,7 @@ class CloserLook:
         return next((item.get("positionInClusterQueue") for item in items if item["metadata"].get("name") == name), None)
 
     def _kueue(self) -> Resource | None:
-        self._workloads = self._workloads or kueue_workloads(self._client)
+        self._workloads = self._workloads or kueue_resource(self._client)
         return self._workloads
 
 
@@ -103,9 +103,9 @@ def is_queued_by_kueue(workload: Mapping[str, Any]) -> bool:
     return bool(((workload.get("metadata") or {}).get("labels") or {}).get(labels.KUEUE_QUEUE))
 
 
-def kueue_workloads(client: ClusterClient) -> Resource | None:
-    """Kueue's Workloads in the version that the cluster serves; None where it can't be told, or there is no Kueue."""
-    return _served(client, "kueue.x-k8s.io", "workloads", "Workload")
+def kueue_resource(client: ClusterClient, plural: str = "workloads", kind: str = "Workload") -> Resource | None:
+    """A kind of Kueue's in the version that the cluster serves; None where it can't be told, or there is no Kueue."""
+    return _served(client, "kueue.x-k8s.io", plural, kind)
 
 
 def _served(client: ClusterClient, group: str, plural: str, kind: str) -> Resource | None:

@@ -18,7 +18,7 @@ from ..spec import labels
 from ..status.model import Phase
 from ..status.reading import created_at, dig
 from .clock import Clock
-from .closer_look import is_queued_by_kueue, kueue_workloads
+from .closer_look import is_queued_by_kueue, kueue_resource
 from .feeds import Feeds, Selection
 from .picture import PODS as POD_SOURCE
 from .picture import WORKLOAD, Picture, uid_of
@@ -75,7 +75,7 @@ class Recorder:
             selections.append(Selection(source="jobs", resource=JOBS, label_selector=jobs))
         self._kinds = {selection.source: selection.resource for selection in selections}
         self._feeds = Feeds(client, self._namespace, tuple(selections), clock)
-        self._kueue = kueue_workloads(client) if is_queued_by_kueue(workload) else None
+        self._kueue = kueue_resource(client) if is_queued_by_kueue(workload) else None
         self._uid = uid_of(workload)
 
     def record(self) -> Phase:

@@ -1,0 +1,50 @@
+"""What the user who runs flows must be allowed to do: the list behind `kubernetes check`. docs/rbac.yaml says the same to a
+cluster, docs/permissions.md to people; a test compares the three."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+JOBSET, BATCH, CORE, KUEUE = "jobset.x-k8s.io", "batch", "", "kueue.x-k8s.io"
+
+
+@dataclass(frozen=True)
+class Right:
+    """One verb on one resource. `without` is what happens without it; "" where no step can run then."""
+
+    verb: str
+    group: str
+    resource: str  # with its subresource: pods/log
+    without: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}{'.' if self.group else ''}{self.group}"
+
+
+_WORKLOAD = {
+    "create": "",
+    "get": "",
+    "list": "",
+    "watch": "they are listed now and then instead",
+    "patch": "a run does not hear who has killed its workload",
+    "delete": "",
+}
+
+RIGHTS: tuple[Right, ...] = (
+    *(Right(verb, JOBSET, "jobsets", without) for verb, without in _WORKLOAD.items()),
+    *(Right(verb, BATCH, "jobs", without) for verb, without in _WORKLOAD.items()),
+    Right("list", CORE, "pods", "much of what happens to ranks can't be told"),
+    Right("watch", CORE, "pods", "they are listed now and then instead"),
+    Right("get", CORE, "pods/log", "the output of ranks is not shown while they run"),
+    Right("list", CORE, "events", "some causes of waiting and failing can't be told"),
+    Right("list", KUEUE, "workloads", "why a workload waits in its queue can't be told"),
+)
+
+
+def rights_for(*, has_gangs: bool, has_queue: bool) -> tuple[Right, ...]:
+    """Those that such steps need."""
+    return tuple(
+        right
+        for right in RIGHTS
+        if (has_gangs or right.group != JOBSET) and (has_queue or right.group != KUEUE)
+    )  # fmt: skip
