@@ -88,9 +88,11 @@ def test_what_has_left_the_cluster_is_told_as_it_was() -> None:
     assert "Reason:    Worker 0 (rank 1) failed." in lines
     assert any("not in the cluster any more" in line for line in lines)
     assert happened(dead) == ["What had happened:", "|     0s  JobSet created.", "|    20s  All run."], "the cause is told once"
-    assert reason(dead.status)[:3] == ["Worker 0 (rank 1) failed.", "Its last lines:", "|   oh"]
+    assert reason(dead.status)[0] == "Worker 0 (rank 1) failed."
+    assert reason(dead.status)[2:4] == ["Its last lines:", "|   oh"]
     told = json.loads(json.dumps(answer(dead)))
     assert (told["phase"], told["failure"]["rank"], told["timeline"][1]["what"]) == ("Failed", 1, "All run.")
+    assert [rank["rank"] for rank in told["ranks"]] == [rank.rank for rank in FAILED.ranks]
 
 
 def test_secrets_are_not_kept() -> None:

@@ -41,7 +41,7 @@ def why(obj: Any, text: str, as_json: bool) -> None:
 
 def answer(one: Subject) -> dict[str, Any]:
     status = record.as_json(one.status)
-    kept = {key: status[key] for key in ("phase", "waiting", "stalled", "failure")}
+    kept = {key: status[key] for key in ("phase", "size", "waiting", "stalled", "failure", "ranks")}
     return {**one.whose, **kept, "timeline": [*one.timeline]}
 
 

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from datetime import datetime
 
 from ..status.describe import MARGIN
-from ..status.model import RankStatus, WorkloadStatus
+from ..status.model import Failure, Phase, RankStatus, WorkloadStatus
+from .rank_lines import rank_lines
+from .traceback_lines import traceback_end
 
 MAX_LINES = 25
 MAX_LAST_LINES = 10
 MAX_LINES_OF_OTHERS = 3
-MAX_RANKS = 8
+PYTHON_ERROR = 1  # the exit code of an exception that nobody handled
 
 
 def lines(status: WorkloadStatus, others: Mapping[int, Sequence[str]] | None = None) -> list[str]:
-    """Which rank failed first, where, why, its last lines, what became of the others, what to do.
+    """Which rank failed first, where, why; category and times; its last lines, what became of the others, what to do.
 
     `others` are the last lines of further ranks that failed by themselves, shown as far as there is room.
     """
     failure = status.failure
     if failure is None:
         return [f"The workload ended as {status.phase}. {status.message}".rstrip()]
-    found = [failure.summary]
-    if failure.last_lines:
-        found.append("Its last lines:")
-        found += [f"{MARGIN}{line}" for line in failure.last_lines[-MAX_LAST_LINES:]]
-    if status.size > 1:
-        found += ranks(status.ranks, failure.rank)
+    found = [failure.summary, facts(status, failure), *last_lines(failure)]
+    if status.size > 1 and status.ranks:
+        found += ["The ranks:", *(f"{MARGIN}{line}" for line in rank_lines(status.ranks, failure.rank))]
     for rank, last in sorted((others or {}).items()):
         shown = [f"The last lines of rank {rank}:", *(f"{MARGIN}{line}" for line in last[-MAX_LINES_OF_OTHERS:])]
         if last and len(found) + len(shown) < MAX_LINES:
@@ -37,26 +36,28 @@ def lines(status: WorkloadStatus, others: Mapping[int, Sequence[str]] | None = N
     return found
 
 
-def ranks(found: tuple[RankStatus, ...], culprit: int | None) -> list[str]:
-    """One line a rank, those that failed by themselves first; the rest is counted."""
-    found = tuple(replace(rank, is_collateral=False) if rank.rank == culprit else rank for rank in found)
-    ordered = sorted(found, key=lambda rank: (rank.is_collateral or rank.phase == "Succeeded", rank.rank))
-    shown = [f"{MARGIN}rank {rank.rank} ({rank.role}): {outcome(rank)}" for rank in ordered[:MAX_RANKS]]
-    if len(ordered) > MAX_RANKS:
-        shown.append(f"{MARGIN}and {len(ordered) - MAX_RANKS} more ranks")
-    return ["The ranks:", *shown] if shown else []
+def facts(status: WorkloadStatus, failure: Failure) -> str:
+    """ "Category user_error, @retry applies. It ran for 34 s, from 12:00:04 to 12:00:38 UTC." """
+    known = f"Category {failure.category}"
+    if status.phase is not Phase.GONE:
+        known += ", @retry applies" if failure.is_retryable else ", @retry does not apply"
+    culprit = next((rank for rank in status.ranks if rank.rank == failure.rank), None)
+    when = _times(culprit, failure.at)
+    return f"{known}. {when}" if when else f"{known}."
 
 
-def outcome(rank: RankStatus) -> str:
-    where = f" on {rank.node}" if rank.node else ""
-    if rank.is_collateral:
-        return f"was stopped because of it{where}"
-    if rank.phase == "Succeeded":
-        return f"succeeded{where}"
-    if rank.phase in ("Running", "Pending"):
-        return f"was {rank.phase.lower()}{where}, stopped because of it"
-    code = "" if rank.exit_code is None else f", exit code {rank.exit_code}"
-    reason = (
-        f" ({rank.reason}{code})" if rank.reason else (f" (exit code {rank.exit_code})" if rank.exit_code is not None else "")
-    )
-    return f"{rank.phase.lower()}{reason}{where}"
+def _times(culprit: RankStatus | None, at: datetime | None) -> str:
+    start = culprit.started_at if culprit else None
+    end = (culprit.finished_at if culprit else None) or at
+    if start and end and start <= end:
+        return f"It ran for {round((end - start).total_seconds())} s, from {start:%H:%M:%S} to {end:%H:%M:%S} UTC."
+    return f"It happened at {end:%H:%M:%S} UTC." if end else ""
+
+
+def last_lines(failure: Failure) -> list[str]:
+    """The end of a traceback where the program ended by it, else just its last lines."""
+    if not failure.last_lines:
+        return []
+    traceback = traceback_end(failure.last_lines, MAX_LAST_LINES) if failure.exit_code == PYTHON_ERROR else []
+    head = "The end of its traceback:" if traceback else "Its last lines:"
+    return [head, *(f"{MARGIN}{line}" for line in traceback or failure.last_lines[-MAX_LAST_LINES:])]

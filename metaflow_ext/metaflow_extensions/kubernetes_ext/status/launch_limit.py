@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from .describe import sentence
 from .model import Category, Failure, Phase, WorkloadStatus
 
 _LAUNCHING = (Phase.PENDING, Phase.STARTING)
@@ -51,7 +52,7 @@ def _failure(status: WorkloadStatus, at: datetime, category: Category, limit: st
     return Failure(
         category=category,
         summary=summary,
-        resolution=(waiting.detail if waiting else "") or _RESOLUTIONS[category],
+        resolution=_resolution(category, waiting.detail if waiting else ""),
         role=late.role if late else "",
         rank=late.rank if late else None,
         pod=late.pod if late else "",
@@ -59,6 +60,13 @@ def _failure(status: WorkloadStatus, at: datetime, category: Category, limit: st
         reason=late.reason if late else "",
         at=at,
     )
+
+
+def _resolution(category: Category, detail: str) -> str:
+    """Of an image the detail is only what the registry said; else it is what to do."""
+    if category is Category.IMAGE_PULL and detail:
+        return f"{sentence(detail)} {_RESOLUTIONS[category]}"
+    return detail or _RESOLUTIONS[category]
 
 
 _RESOLUTIONS = {

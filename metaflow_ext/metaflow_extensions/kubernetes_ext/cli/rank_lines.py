@@ -1,0 +1,60 @@
+"""What became of each rank of a failed gang: a line for each, or, in a large gang, for all of equal fate. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..status.model import RankStatus
+
+MAX_SINGLE = 8  # ranks that have a line each
+MAX_LINES = 8
+
+
+def rank_lines(found: Sequence[RankStatus], culprit: int | None) -> list[str]:
+    """The culprit first where ranks are folded, then those that failed by themselves; lines beyond the limit are counted."""
+    ranks = [replace(rank, is_collateral=False) if rank.rank == culprit else rank for rank in found]
+    ordered = sorted(ranks, key=lambda rank: (rank.is_collateral or rank.phase == "Succeeded", rank.rank))
+    if len(ordered) <= MAX_SINGLE:
+        return [_line([rank]) for rank in ordered]
+    groups: dict[tuple[bool, str, str], list[RankStatus]] = {}
+    for rank in sorted(ordered, key=lambda rank: rank.rank != culprit):
+        groups.setdefault((rank.rank == culprit, rank.role, _fate(rank)), []).append(rank)
+    lines = [_line(group) for group in groups.values()]
+    left = sum(len(group) for group in [*groups.values()][MAX_LINES:])
+    return [*lines[:MAX_LINES], *([f"and {left} more ranks"] if left else [])]
+
+
+def _line(group: Sequence[RankStatus]) -> str:
+    first, fate = group[0], _fate(group[0])
+    nodes = sorted({rank.node for rank in group if rank.node})
+    where = "" if not nodes else f" on {nodes[0]}" if len(nodes) == 1 else f" on {len(nodes)} nodes"
+    if len(group) == 1:
+        return f"rank {first.rank} ({first.role}): {fate.format(where)}"
+    many = f"were {fate.removeprefix('was ')}" if fate.startswith("was ") else fate
+    return f"ranks {ranges([rank.rank for rank in group])} ({len(group)} {first.role}s): {many.format(where)}"
+
+
+def _fate(rank: RankStatus) -> str:
+    """With a place for the node."""
+    if rank.is_collateral:
+        return "was stopped because of it{}"
+    if rank.phase == "Succeeded":
+        return "succeeded{}"
+    if rank.phase in ("Running", "Pending"):
+        return f"was {rank.phase.lower()}{{}}, stopped because of it"
+    facts = [rank.reason] if rank.reason else []
+    facts += [] if rank.exit_code is None else [f"exit code {rank.exit_code}"]
+    return rank.phase.lower() + (f" ({', '.join(facts)})" if facts else "") + "{}"
+
+
+def ranges(numbers: Sequence[int], most: int = 4) -> str:
+    """ "1-3, 5, 7-63"; more than `most` pieces end in "..."."""
+    pieces: list[list[int]] = []
+    for number in sorted(numbers):
+        if pieces and number == pieces[-1][-1] + 1:
+            pieces[-1] = [pieces[-1][0], number]
+        else:
+            pieces.append([number])
+    shown = ", ".join("-".join(map(str, piece)) for piece in pieces[:most])
+    return f"{shown}, ..." if len(pieces) > most else shown
