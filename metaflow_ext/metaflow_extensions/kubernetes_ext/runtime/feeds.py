@@ -39,13 +39,20 @@ class Degraded:
 
 
 @dataclass(frozen=True)
+class Refused:
+    """The permission to list is missing, by the first answer; the feed asks once more, and then ends."""
+
+    error: ClusterError
+
+
+@dataclass(frozen=True)
 class Ended:
     """The feed is over: by an error, or (None) because it was closed."""
 
     error: Exception | None
 
 
-Message = WatchEvent | Trouble | Degraded | Ended
+Message = WatchEvent | Trouble | Degraded | Refused | Ended
 
 
 class Inbox:
@@ -133,11 +140,14 @@ class Feeds:
                         put(Degraded(refused))
                     is_told = True
                     put(Trouble(None))
-                elif listed_before or refused.status == 401 or not was_refused:
+                elif listed_before or refused.status == 401:
                     put(Trouble(refused))
-                else:
+                elif was_refused:
                     raise
-                has_listed, was_refused = has_listed or listed_before, True
+                else:
+                    was_refused = True
+                    put(Refused(refused))
+                has_listed = has_listed or listed_before
             self._clock.wait(self._closed, POLL_SECONDS)
 
     def _watch(self, selection: Selection, put: Callable[[Message], None]) -> None:

@@ -19,7 +19,7 @@ from ..errors import ClusterError, Forbidden, NotFound, Unavailable
 from ..status.model import Observation, Phase, WorkloadStatus
 from .clock import Clock, RealClock
 from .closer_look import CloserLook
-from .feeds import Degraded, Ended, Feeds, Message, Selection, Trouble
+from .feeds import Degraded, Ended, Feeds, Message, Refused, Selection, Trouble
 from .outage import Outage
 from .picture import JOBS, PODS, WORKLOAD, Picture, uid_of
 from .resources import kubectl_delete, resource_of
@@ -234,15 +234,15 @@ class RunningJobSet:
             self._outage.hear(source, None if message.error is None else str(message.error), at)
         elif isinstance(message, Degraded):
             self._tell(f"Can't watch the {source}, so they are listed now and then: {message.error}")
+        elif isinstance(message, Refused) and source != WORKLOAD:
+            self._tell(f"Can't see the {source}, so much of what happens can't be told: {message.error}")
         elif isinstance(message, Ended) and message.error is not None:
             self._end_of_feed(source, message.error)
 
     def _end_of_feed(self, source: str, error: Exception) -> None:
         if source == WORKLOAD and isinstance(error, NotFound):
             self._picture.is_missing = True  # the kind itself was removed from the cluster
-        elif source != WORKLOAD and isinstance(error, Forbidden):
-            self._tell(f"Can't see the {source}, so much of what happens can't be told: {error}")
-        else:
+        elif source == WORKLOAD or not isinstance(error, Forbidden):  # else it was told when it was refused
             raise error
 
     def _confirm(self) -> None:
