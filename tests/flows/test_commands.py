@@ -84,7 +84,7 @@ def test_a_gang_that_runs_is_listed_described_and_killed(runner: Runner) -> None
         assert ": 2 of 2 ranks run." in seen[0]
         assert "with `kubernetes kill`, with all 2 ranks." in seen[0]
     assert process.returncode != 0
-    assert "was killed by tester with `kubernetes kill`, with all 2 ranks." in "".join(lines)
+    assert f"was killed by {runner.environment['METAFLOW_USER']} with `kubernetes kill`, with all 2 ranks." in "".join(lines)
     until(lambda: left_over(runner) == "", "nothing is left")
 
 
