@@ -46,7 +46,6 @@ class Seen:
     target: str
     number: int
     fault: str
-    name: str = ""
     status: int = 0
 
 
@@ -94,13 +93,13 @@ class Proxy:
             each["cluster"] = {"server": self.url}
         path.write_text(yaml.safe_dump(config), encoding="utf-8")
 
-    def take(self, target: str, name: str) -> tuple[Seen, Fault | None]:
+    def take(self, target: str) -> tuple[Seen, Fault | None]:
         """Counts a request and says what is to happen to it."""
         with self._lock:
             self._counts[target] += 1
             number = self._counts[target]
             met = next((fault for fault in self.faults if fault.meets(target, number)), None) if self.is_faulty else None
-            seen = Seen(target, number, met.kind if met else "", name)
+            seen = Seen(target, number, met.kind if met else "")
             self.seen.append(seen)
         return seen, met
 
@@ -139,21 +138,19 @@ def reset(connection: socket.socket) -> None:
         connection.close()
 
 
-def target_of(method: str, target: str) -> tuple[str, str]:
-    """ "watch pods" and the object's name out of a request line; unknown paths are "get other"."""
+def target_of(method: str, target: str) -> str:
+    """ "watch pods" out of a request line; of unknown paths "get other"."""
     parts = urlsplit(target)
     found = _PATH.search(parts.path)
     if found is None:
-        return "get other", ""
+        return "get other"
     query = parse_qs(parts.query)
-    name = found["name"] or ""
     resource = f"{found['plural']}/{found['sub']}" if found["sub"] else found["plural"]
     if method != "GET":
-        dry = " (dry run)" if "dryRun" in query else ""
-        return f"{_VERBS.get(method, method.lower())} {resource}{dry}", name
-    if name:
-        return f"get {resource}", name
-    return f"{'watch' if query.get('watch') == ['true'] else 'list'} {resource}", ""
+        return f"{_VERBS.get(method, method.lower())} {resource}{' (dry run)' if 'dryRun' in query else ''}"
+    if found["name"]:
+        return f"get {resource}"
+    return f"{'watch' if query.get('watch') == ['true'] else 'list'} {resource}"
 
 
 class _Server(ThreadingHTTPServer):
@@ -179,11 +176,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_any(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        target, name = target_of(self.command, self.path)
+        target = target_of(self.command, self.path)
         if self.owner.is_out:
             self._reset()
             return
-        seen, fault = self.owner.take(target, name)
+        seen, fault = self.owner.take(target)
         kind = fault.kind if fault else ""
         self.close_connection = fault is not None
         if fault is None:

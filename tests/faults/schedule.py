@@ -7,7 +7,7 @@ and meets the same faults. An outage begins at such a request, too, and lasts fo
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 FAULTS = (
     "refused",  # the connection is reset before the request has been read
@@ -84,10 +84,6 @@ class Scenario:
     def __str__(self) -> str:
         what = f"rank {self.culprit} {self.end}" if self.culprit >= 0 else self.end
         return f"seed {self.seed}: gang of {self.size}, {what}; " + "; ".join(map(str, self.faults))
-
-    def without(self, *left_out: int) -> Scenario:
-        """Fewer faults, by their numbers from 0: to find out which one matters."""
-        return replace(self, faults=tuple(fault for number, fault in enumerate(self.faults) if number not in left_out))
 
 
 def scenario(seed: int) -> Scenario:

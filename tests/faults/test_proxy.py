@@ -134,15 +134,15 @@ def test_a_half_open_watch_is_silent_and_then_ends() -> None:
 @pytest.mark.parametrize(
     ("method", "path", "target"),
     [
-        ("GET", "/api/v1/namespaces/default/pods?labelSelector=a", ("list pods", "")),
-        ("GET", "/api/v1/namespaces/default/pods?watch=true", ("watch pods", "")),
-        ("GET", "/api/v1/namespaces/default/pods/a/log?follow=true", ("get pods/log", "a")),
-        ("GET", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/d/jobsets/g", ("get jobsets", "g")),
-        ("POST", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/d/jobsets", ("create jobsets", "")),
-        ("POST", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/d/jobsets?dryRun=All", ("create jobsets (dry run)", "")),
-        ("DELETE", "/apis/batch/v1/namespaces/d/jobs/j", ("delete jobs", "j")),
-        ("GET", "/apis/batch", ("get other", "")),
+        ("GET", "/api/v1/namespaces/default/pods?labelSelector=a", "list pods"),
+        ("GET", "/api/v1/namespaces/default/pods?watch=true", "watch pods"),
+        ("GET", "/api/v1/namespaces/default/pods/a/log?follow=true", "get pods/log"),
+        ("GET", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/d/jobsets/g", "get jobsets"),
+        ("POST", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/d/jobsets", "create jobsets"),
+        ("POST", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/d/jobsets?dryRun=All", "create jobsets (dry run)"),
+        ("DELETE", "/apis/batch/v1/namespaces/d/jobs/j", "delete jobs"),
+        ("GET", "/apis/batch", "get other"),
     ],
 )
-def test_requests_are_named_by_verb_and_resource(method: str, path: str, target: tuple[str, str]) -> None:
+def test_requests_are_named_by_verb_and_resource(method: str, path: str, target: str) -> None:
     assert target_of(method, path) == target

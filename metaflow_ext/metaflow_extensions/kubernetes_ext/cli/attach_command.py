@@ -67,9 +67,8 @@ def attach(obj: Any, text: str, ranks: str) -> int:
                 f"Nothing of {target} runs in the cluster. `kubernetes why {target}` tells how it ended, and `resume "
                 f"--origin-run-id {target.run_id}` goes on with what it has finished."
             )
-        prefix = _prefix if len(attached) > 1 else _no_prefix
         monitors = [
-            Monitor(client, one.running, _printer(one, prefix(one)), clock=RealClock(), which=which) for one in attached
+            Monitor(client, one.running, _printer(one, len(attached) > 1), clock=RealClock(), which=which) for one in attached
         ]
         try:
             phases = [_conclude(obj, *ended) for ended in _ends(attached, monitors)]
@@ -130,7 +129,8 @@ def _records(obj: Any, one: Attached, timeline: Timeline) -> Records:
     return records
 
 
-def _printer(one: Attached, prefix: str) -> Printer:
+def _printer(one: Attached, is_one_of_several: bool) -> Printer:
+    prefix = f"[{one.whose['step']}/{one.whose['task_id']}] " if is_one_of_several else ""
     of_rank = rank_prefix if int(one.whose["ranks"] or 1) > 1 else no_prefix
     return _Prefixed(prefix, lambda rank: f"{prefix}{of_rank(rank)}")
 
@@ -142,11 +142,3 @@ class _Prefixed(Printer):
 
     def line(self, text: str) -> None:
         super().line(f"{self._before}{text}")
-
-
-def _prefix(one: Attached) -> str:
-    return f"[{one.whose['step']}/{one.whose['task_id']}] "
-
-
-def _no_prefix(one: Attached) -> str:
-    return ""
