@@ -14,7 +14,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests of the real cluster are run inside of it, by tests/cluster/run; elsewhere they are not for this run."""
+    """Tests of the real cluster are run inside of it, by tests/cluster/run; elsewhere they are not for this run.
+
+    The longest come first, so that at the end no core waits for one of them.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
     if "METAFLOW_KUBERNETES_EXT_CLUSTER_NETNS" in os.environ:
         return
     left_out = [item for item in items if item.get_closest_marker("real")]

@@ -26,6 +26,7 @@ NOT_UNIT = [
     "comparison",
     "matrix",
 ]  # under tests/; all else runs in the first stage of pytest
+FLOWS_AT_ONCE = ("-n3", "--maxschedchunk=1", "--durations=12")  # a flow waits as much as it computes
 
 
 @dataclass
@@ -124,8 +125,8 @@ def stages(
     if paths:
         return [("tests", lambda: tests.pytest("tests", "-v", *arguments))]
     unit = ["tests", *(f"--ignore=tests/{name}" for name in NOT_UNIT), "-m", "not real", "-q", f"-n{usable_cores()}"]
-    flows = ["tests/flows", "-m", "not real", "-v", "-n2", "--durations=12"]
-    real = ["tests/contract", "tests/flows", "-m", "real", "-v", "-n2", "--durations=12"]
+    flows = ["tests/flows", "-m", "not real", "-v", *FLOWS_AT_ONCE]
+    real = ["tests/contract", "tests/flows", "-m", "real", "-v", *FLOWS_AT_ONCE]
     result: list[tuple[str, Callable[[], bool]]] = [
         ("ruff format", lambda: tests.check("ruff", "format", "--check", ".")),
         ("ruff check", lambda: tests.check("ruff", "check", ".")),

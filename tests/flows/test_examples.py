@@ -38,7 +38,6 @@ def port() -> int:
         return int(free.getsockname()[1])
 
 
-@pytest.mark.flow
 def test_digits_are_learned_by_four_ranks_as_by_one(runner: Runner) -> None:
     done = runner.run(str(EXAMPLES / "01-digits" / "flow.py"), "run", "--with", "kubernetes", timeout=300)
 
@@ -57,7 +56,7 @@ def test_digits_are_learned_by_four_ranks_as_by_one(runner: Runner) -> None:
     assert "vega-lite" in card
 
 
-@pytest.mark.flow
+@pytest.mark.long
 def test_a_sweep_keeps_the_best_setting(runner: Runner) -> None:
     done = runner.run(str(EXAMPLES / "02-sweep" / "flow.py"), "run", "--with", "kubernetes", "--folds", "2", timeout=300)
 

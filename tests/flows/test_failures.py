@@ -72,6 +72,7 @@ def test_a_rank_that_fails_after_the_others_finished_fails_the_gang(runner: Runn
     assert "hello from rank 0 of 3" in resumed.output, "control's results were taken for good"
 
 
+@pytest.mark.long
 def test_a_second_start_of_the_same_attempt_does_not_make_a_failed_gang_look_good(runner: Runner) -> None:
     """The pods are deleted and started again, as Kueue does, after a worker was done; the second time that worker fails."""
     process = subprocess.Popen(

@@ -31,7 +31,7 @@ def read_run(
 
 
 @ON_BOTH
-@pytest.mark.parametrize("size", [1, 2, 4, 16])
+@pytest.mark.parametrize("size", [1, 2, 4, pytest.param(16, marks=pytest.mark.long)])
 def test_a_gang_of_any_size(runner: Runner, size: int) -> None:
     done = runner.gang("run", "--size", str(size))
     assert done.code == 0, str(done)
@@ -119,6 +119,7 @@ def write_third_party_extension(root: str) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [3])
 def test_the_same_flow_on_s3_gives_the_same_artifacts(runner: Runner, s3: dict[str, str], size: int) -> None:
     """Local metadata has to come back through the datastore, from every rank."""

@@ -6,14 +6,12 @@ import shutil
 from pathlib import Path
 
 import nbformat
-import pytest
 
 from tests.flows.conftest import Runner
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-@pytest.mark.flow
 def test_the_notebook_runs_from_top_to_bottom(runner: Runner) -> None:
     for example in ("01-digits", "03-notebook"):
         shutil.copytree(EXAMPLES / example, runner.home / example, ignore=shutil.ignore_patterns(".metaflow", "__pycache__"))

@@ -43,6 +43,7 @@ def test_the_report_names_the_culprit(runner: Runner, words: list[str], expected
     assert eventually(lambda: left_over(runner) == "", 60), left_over(runner)
 
 
+@pytest.mark.long
 def test_out_of_memory(runner: Runner) -> None:
     words = ["--size", "2", "--fail-rank", "1", "--how", "memory", "--seconds", "120"]
     done = runner.gang("run", *words, options="cpu=0.1,memory=500,disk=1000,qos=guaranteed")
