@@ -43,6 +43,15 @@ def test_a_gang_has_a_line_for_every_rank_the_failed_ones_first() -> None:
     ]
 
 
+def test_events_stand_before_the_ranks_as_far_as_there_is_room() -> None:
+    events = ("Unhealthy: probe failed", "Evicted: low on memory")
+    ranks = tuple(RankStatus(role="worker", rank=rank, phase="Failed", exit_code=rank) for rank in range(64))
+    assert failure_report.lines(failed(1, events=events))[2:-1] == [f"Event {line}" for line in events]
+    full = failure_report.lines(failed(64, *ranks, last_lines=("a",) * 80, events=events))
+    assert len(full) == 25
+    assert full.index("Event Evicted: low on memory") == full.index("The ranks:") - 1
+
+
 def test_a_large_gang_stays_short() -> None:
     ranks = tuple(RankStatus(role="worker", rank=rank, phase="Failed") for rank in range(100))
     lines = failure_report.lines(failed(100, *ranks, last_lines=tuple(map(str, range(80)))))

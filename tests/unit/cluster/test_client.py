@@ -327,6 +327,21 @@ def test_refusals_are_told_apart(
     assert caught.value.status == answer.status
 
 
+@pytest.mark.parametrize("ask", ["create", "list", "logs"])
+def test_a_page_in_place_of_an_answer_is_an_outage(server: Server, client: KubernetesClient, ask: str) -> None:
+    """A captive portal answers everything with 200: none of it may be taken for an object or a line of a log."""
+    page = Answer(200, b"<html>Please log in to this network.</html>", {"Content-Type": "text/html; charset=utf-8"})
+    for method, path in (("POST", GANGS), ("GET", GANGS), ("GET", "/api/v1/namespaces/ns/pods/p/log")):
+        server.on(method, path, page)
+    asked: dict[str, Callable[[], object]] = {
+        "create": lambda: client.create(JOBSETS, "ns", pod("g")),
+        "list": lambda: client.list(JOBSETS, "ns"),
+        "logs": lambda: list(client.logs("ns", "p")),
+    }
+    with pytest.raises(Unavailable, match="A web page came in place of the API server's answer"):
+        asked[ask]()
+
+
 def test_one_client_serves_many_threads(server: Server, client: KubernetesClient) -> None:
     server.on("GET", "/apis/batch/v1/namespaces/ns/jobs", Answer(200, {"items": []}))
     threads = [threading.Thread(target=client.list, args=(JOBS, "ns")) for _ in range(20)]

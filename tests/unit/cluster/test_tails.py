@@ -77,6 +77,12 @@ def test_a_broken_log_goes_on_where_it_broke(server: Server, connect: Connect, t
     assert since(server) == [None, f"{T}05Z"]
 
 
+def test_a_page_in_place_of_a_log_is_not_shown(server: Server, connect: Connect) -> None:
+    page = Answer(200, b"<html>Please log in to this network.</html>", {"Content-Type": "text/html"})
+    server.on("GET", path(), page, Answer(200, lines=[line("05.1", "a")]))
+    assert texts(followed(connect(), "p")) == ["a"]
+
+
 def test_a_silent_log_is_opened_again(server: Server, connect: Connect) -> None:
     server.on("GET", path(), silence(), Answer(200, lines=[line("05", "a")], then="hang"))
     tails = connect(log_silence_seconds=0.1).tails("ns")

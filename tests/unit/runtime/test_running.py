@@ -58,6 +58,20 @@ def test_a_gang_is_followed_to_its_success(scene: Scene) -> None:
     assert scene.phases() == [Phase.PENDING, Phase.STARTING, Phase.RUNNING, Phase.SUCCEEDED]
 
 
+def test_what_the_cluster_said_of_the_culprit_s_pod_is_read_once_at_the_end(scene: Scene) -> None:
+    scene.gang.start()
+    scene.clock.at(10, lambda: scene.gang.set_pod(1, "Failed", exit_code=3))
+    scene.clock.at(11, lambda: scene.gang.finish("Failed"))
+    status = scene.running.wait()
+    about = {"involvedObject": {"uid": status.ranks[1].pod_uid}, "type": "Warning", "lastTimestamp": "2026-01-01T12:00:59Z"}
+    scene.cluster.update(EVENTS, {"metadata": {"name": "e"}, "reason": "Unhealthy", "message": "probe failed", **about})
+    scene.cluster.requests.clear()
+    failure = scene.running.settle().failure
+    assert failure is not None
+    assert (failure.rank, failure.exit_code, failure.events) == (1, 3, ("Unhealthy: probe failed",))
+    assert dict(scene.cluster.requests) == {("list", "events"): 1}
+
+
 def test_properties_do_no_requests(scene: Scene) -> None:
     running = scene.running
     assert (running.name, running.namespace, running.status.phase) == (NAME, "default", Phase.PENDING)

@@ -29,6 +29,7 @@ from ..status.model import Phase, WorkloadStatus
 from . import failure_report
 from .logs_command import Printer, Wanted, no_prefix, rank_prefix
 from .rank_records import Records
+from .stored_lines import with_stored_lines
 from .targets import identity, look, parse, selector, workloads
 from .workloads_command import follower_state
 
@@ -104,6 +105,8 @@ def _ends(attached: Sequence[Attached], monitors: Sequence[Monitor]) -> Iterator
 def _conclude(obj: Any, one: Attached, monitor: Monitor, status: WorkloadStatus) -> Phase:
     """What its step process would have done."""
     monitor.close()
+    task, ids = _task(one.whose)
+    status = with_stored_lines(status, obj.flow_datastore, task, ids, monitor.tell)
     if one.is_orphan:
         _records(obj, one, monitor.timeline).keep(status)
     if status.phase is Phase.SUCCEEDED:
@@ -119,14 +122,19 @@ def _conclude(obj: Any, one: Attached, monitor: Monitor, status: WorkloadStatus)
 
 
 def _records(obj: Any, one: Attached, timeline: Timeline) -> Records:
-    whose, size = one.whose, int(one.whose["ranks"] or 1)
+    task, ids = _task(one.whose)
+    records = Records(obj, task, ids, timeline, lambda text: print(text, file=sys.stderr))
+    records.manifest = one.manifest
+    return records
+
+
+def _task(whose: Mapping[str, str]) -> tuple[TaskRef, TaskIds]:
+    size = int(whose["ranks"] or 1)
     task = TaskRef(
         flow=whose["flow"], run_id=whose["run_id"], step=whose["step"], task_id=whose["task_id"],
         attempt=int(whose["attempt"] or 0), user="", num_parallel=size,
     )  # fmt: skip
-    records = Records(obj, task, TaskIds(task.task_id, size), timeline, lambda text: print(text, file=sys.stderr))
-    records.manifest = one.manifest
-    return records
+    return task, TaskIds(task.task_id, size)
 
 
 def _printer(one: Attached, is_one_of_several: bool) -> Printer:

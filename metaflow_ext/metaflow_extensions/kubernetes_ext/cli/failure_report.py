@@ -25,8 +25,10 @@ def lines(status: WorkloadStatus, others: Mapping[int, Sequence[str]] | None = N
     if failure is None:
         return [f"The workload ended as {status.phase}. {status.message}".rstrip()]
     found = [failure.summary, facts(status, failure), *last_lines(failure)]
-    if status.size > 1 and status.ranks:
-        found += ["The ranks:", *(f"{MARGIN}{line}" for line in rank_lines(status.ranks, failure.rank))]
+    ranks = [f"{MARGIN}{line}" for line in rank_lines(status.ranks, failure.rank)] if status.size > 1 else []
+    found += events(failure, room=MAX_LINES - len(found) - len(ranks) - 2)
+    if ranks:
+        found += ["The ranks:", *ranks]
     for rank, last in sorted((others or {}).items()):
         shown = [f"The last lines of rank {rank}:", *(f"{MARGIN}{line}" for line in last[-MAX_LINES_OF_OTHERS:])]
         if last and len(found) + len(shown) < MAX_LINES:
@@ -52,6 +54,11 @@ def _times(culprit: RankStatus | None, at: datetime | None) -> str:
     if start and end and start <= end:
         return f"It ran for {round((end - start).total_seconds())} s, from {start:%H:%M:%S} to {end:%H:%M:%S} UTC."
     return f"It happened at {end:%H:%M:%S} UTC." if end else ""
+
+
+def events(failure: Failure, room: int) -> list[str]:
+    """What else the cluster said of the pod, the latest if there is no room for all."""
+    return [f"Event {line}" for line in failure.events[-room:]] if room > 0 else []
 
 
 def last_lines(failure: Failure) -> list[str]:

@@ -43,6 +43,7 @@ from . import exit_codes, failure_report
 from .interrupts import Interrupted, interruptible
 from .mailbox import DatastoreMailbox, patience
 from .rank_records import Records
+from .stored_lines import with_stored_lines
 from .task_code import Package, task_code
 from .task_output import TaskReporter
 
@@ -241,6 +242,7 @@ class _Launch:
         self._conclude(running, status, monitor.other_last_lines(status))
 
     def _conclude(self, running: RunningJobSet, status: WorkloadStatus, others: Mapping[int, Sequence[str]]) -> None:
+        status = with_stored_lines(status, self._obj.flow_datastore, self._task, self._ids, self._reporter.line)
         self._records.keep(status)
         if status.phase in (Phase.SUCCEEDED, Phase.GONE):
             self._supervised.release()

@@ -46,6 +46,16 @@ def of_status(request: Request, body: dict[str, Any], source: str) -> ClusterErr
     return of_answer(request, code if isinstance(code, int) else 500, {}, json.dumps(body).encode(), source)
 
 
+def of_page(request: Request, headers: Mapping[str, str]) -> ClusterError | None:
+    """The error where something between us and the server (a captive portal, a log-in page) answers in its place, with success."""
+    if not (headers.get("Content-Type") or "").lower().startswith("text/html"):
+        return None
+    return Unavailable(
+        f"A web page came in place of the API server's answer to {request.verb} {request.resource.plural}. "
+        "Does this network want you to log in first, or is there a proxy that does?"
+    )
+
+
 def of_exception(request: Request, error: Exception, host: str, source: str) -> ClusterError:
     """The error when there was no answer, or only a part of one."""
     where = f"The API server {host} ({source})"

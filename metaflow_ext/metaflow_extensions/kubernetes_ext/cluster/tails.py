@@ -220,6 +220,9 @@ class LogTails(Stream[LogPiece]):
         except ValueError as broken:
             yield from self._is_over(log, Unavailable(f"What came as a log is no HTTP: {broken}"))
             return
+        if page := self._transport.page(log.request, log.answer):
+            yield from self._is_over(log, page)
+            return
         if log.answer.status >= 400:
             log.refusal += body
         else:

@@ -78,6 +78,9 @@ class Transport:
             access = self._login.renew(access)
             response = self._send(request, access, pool, read_timeout)
         if response.status < 400:
+            if page := failures.of_page(request, response.headers):
+                response.close()
+                raise page
             for text in failures.warnings(response.headers.get("Warning", "")):
                 self._on_warning(text)
             return response
@@ -98,6 +101,10 @@ class Transport:
     @staticmethod
     def refusal(request: Request, answer: Answer, body: bytes, access: Access) -> ClusterError:
         return failures.of_answer(request, answer.status, answer.headers, body, access.source)
+
+    @staticmethod
+    def page(request: Request, answer: Answer) -> ClusterError | None:
+        return failures.of_page(request, answer.headers) if 0 < answer.status < 400 else None
 
     def broken(self, request: Request, error: Exception) -> ClusterError:
         access = self._login.access

@@ -53,14 +53,17 @@ class CloserLook:
     def look(self, picture: Picture, observation: Observation) -> None:
         """Adds what there is to the picture; ClusterErrors but a missing permission mean: another time."""
         for uid in _worth_a_look(observation):
-            listed = self._list(EVENTS, field_selector=f"involvedObject.uid={uid}")
-            picture.add_events(listed)
+            self.look_at(picture, uid)
         workload = observation.workload or {}
         if is_queued_by_kueue(workload):
             resource = self._kueue()
             found = self._list(resource, label_selector=f"{labels.KUEUE_JOB_UID}={uid_of(workload)}") if resource else []
             picture.admission = found[-1] if found else picture.admission
             picture.queued_ahead = self._ahead(picture.admission) if picture.admission else None
+
+    def look_at(self, picture: Picture, uid: str) -> None:
+        """The Events of one object."""
+        picture.add_events(self._list(EVENTS, field_selector=f"involvedObject.uid={uid}"))
 
     def _list(self, resource: Resource, **selectors: str) -> list[Mapping[str, Any]]:
         if resource.plural in self._denied:

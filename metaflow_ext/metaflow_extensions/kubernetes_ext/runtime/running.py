@@ -157,6 +157,7 @@ class RunningJobSet:
             self._picture.apply(selection.source, WatchEvent("SYNCED", {"items": listed.get("items") or []}), at)
         self._closer_look.look(self._picture, self._picture.observation(at))
         self._refine()  # of one that has ended, ranks and cause are still to be found out
+        self._hear_of_culprit()
         return self._status
 
     def look_closer(self) -> WorkloadStatus:
@@ -179,7 +180,16 @@ class RunningJobSet:
         if self._has_vague_failure:
             self._closer_look.look(self._picture, self._observation)
             self._refine()
+        self._hear_of_culprit()
         return self._status
+
+    def _hear_of_culprit(self) -> None:
+        """What the cluster says of the pod that failed first."""
+        failure = self._status.failure
+        culprit = next((rank for rank in self._status.ranks if failure and rank.rank == failure.rank), None)
+        if culprit is not None and culprit.pod_uid:
+            self._closer_look.look_at(self._picture, culprit.pod_uid)
+            self._refine()
 
     @property
     def _has_vague_failure(self) -> bool:

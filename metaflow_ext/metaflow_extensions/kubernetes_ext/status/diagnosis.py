@@ -21,6 +21,7 @@ from .layout import TASK, Layout, Place
 from .model import Category, Failure, KubernetesObject, Observation, PodRecord, RankStatus, Waiting
 from .pods import rank_status
 from .reading import Condition, conditions, false_condition, integer, label, name
+from .related_events import related_events
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +81,10 @@ def of_waiting(waiting: Waiting, at: datetime | None = None) -> Failure:
 
 
 def _failure(case: Case, rank: RankStatus, cause: Cause, at: datetime | None, end: End | None = None) -> Failure:
+    summary = sentence(f"{who(rank, case.layout.size)} {cause.what}")
     return Failure(
         category=cause.category,
-        summary=sentence(f"{who(rank, case.layout.size)} {cause.what}"),
+        summary=summary,
         resolution=sentence(cause.resolution),
         role=rank.role,
         rank=rank.rank,
@@ -92,6 +94,7 @@ def _failure(case: Case, rank: RankStatus, cause: Cause, at: datetime | None, en
         reason=cause.reason,
         at=at,
         last_lines=log_tail(end),
+        events=related_events(case.observation.events, rank.pod_uid, summary, rank.started_at),
     )
 
 

@@ -139,6 +139,7 @@ class Failure:
     is_retryable: bool = True
     at: datetime | None = None
     last_lines: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()  # what else the cluster said of this rank's pod
 
     @property
     def is_vague(self) -> bool:

@@ -52,7 +52,7 @@ def bounded(status: WorkloadStatus) -> WorkloadStatus:
     failure = status.failure
     if failure is not None:
         lines = tuple(line[:_LONGEST_LINE] for line in failure.last_lines[-_MOST_LAST_LINES:])
-        failure = replace(failure, last_lines=lines)
+        failure = replace(failure, last_lines=lines, events=tuple(line[:_LONGEST_LINE] for line in failure.events))
     return replace(status, ranks=kept, failure=failure)
 
 
@@ -74,7 +74,6 @@ def status_of(stored: Mapping[str, Any]) -> WorkloadStatus:
 def failure_of(stored: Mapping[str, Any]) -> Failure | None:
     if not stored:
         return None
-    lines = stored.get("last_lines")
     return Failure(
         category=_category(stored),
         summary=text(stored, "summary"),
@@ -83,9 +82,15 @@ def failure_of(stored: Mapping[str, Any]) -> Failure | None:
         exit_code=integer(stored, "exit_code"),
         is_retryable=stored.get("is_retryable") is not False,
         at=moment(stored, "at"),
-        last_lines=tuple(map(str, lines)) if isinstance(lines, (list, tuple)) else (),
+        last_lines=_lines(stored, "last_lines"),
+        events=_lines(stored, "events"),
         **{key: text(stored, key) for key in ("role", "pod", "node", "reason")},
     )
+
+
+def _lines(stored: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    found = stored.get(key)
+    return tuple(map(str, found)) if isinstance(found, (list, tuple)) else ()
 
 
 def _waiting(stored: Mapping[str, Any]) -> Waiting | None:

@@ -108,7 +108,9 @@ def _more_precise(new: Failure | None, old: Failure | None) -> Failure | None:
     if new is None or old is None:
         return new or old
     names_a_rank = old.rank is None and new.rank is not None
-    return new if names_a_rank or (old.is_vague and not new.is_vague) else old
+    better = new if names_a_rank or (old.is_vague and not new.is_vague) else old
+    # Events come last of all, and tell of the rank that is named.
+    return replace(better, events=new.events) if new.events and new.pod == better.pod else better
 
 
 def _status(view: View, phase: Phase, condition: Condition | None = None) -> WorkloadStatus:
