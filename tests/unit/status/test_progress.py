@@ -6,11 +6,15 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from metaflow_extensions.kubernetes_ext.status.describe import duration
 from metaflow_extensions.kubernetes_ext.status.model import Category, Phase, RankStatus, Waiting, WorkloadStatus
-from metaflow_extensions.kubernetes_ext.status.progress import Progress, counts, duration, line
+from metaflow_extensions.kubernetes_ext.status.progress import Progress, counts, line
 
 START = datetime(2030, 1, 1, tzinfo=timezone.utc)
-WAITING = Waiting(category=Category.QUOTA, summary="Waits in queue team behind 3 others.")
+WAITING = {
+    Phase.QUEUED: Waiting(category=Category.QUOTA, summary="Waits in queue team behind 3 others."),
+    Phase.STARTING: Waiting(category=Category.UNKNOWN, summary="Worker 1 has been pulling its image app:1 for 5 min."),
+}
 
 
 def status(phase: Phase = Phase.RUNNING, *ranks: str, restarts: int = 0, ready: bool = True) -> WorkloadStatus:
@@ -18,7 +22,7 @@ def status(phase: Phase = Phase.RUNNING, *ranks: str, restarts: int = 0, ready: 
         RankStatus(role="worker", rank=number, phase=text, ready=ready and text == "Running")
         for number, text in enumerate(ranks)
     )
-    return WorkloadStatus(phase=phase, size=len(found), ranks=found, restarts=restarts, waiting=WAITING)
+    return WorkloadStatus(phase=phase, size=len(found), ranks=found, restarts=restarts, waiting=WAITING.get(phase))
 
 
 def told(phase: Phase, minutes: int, news: tuple[int, ...] = ()) -> list[int]:
@@ -55,6 +59,9 @@ def test_another_phase_begins_anew() -> None:
 
 def test_what() -> None:
     assert line(status(Phase.RUNNING, "Running", "Succeeded"), 900) == "Running for 15 min: 1 of 2 ranks run, 1 has succeeded."
+    assert line(status(Phase.STARTING, "Running", "Pending"), 300) == (
+        "Starting for 5 min: 1 of 2 ranks run. Worker 1 has been pulling its image app:1 for 5 min."
+    )
     assert line(status(Phase.QUEUED), 3600) == "Queued for 1 h. Waits in queue team behind 3 others."
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from metaflow_extensions.kubernetes_ext.status.jobset import jobset_status
-from metaflow_extensions.kubernetes_ext.status.model import Waiting
+from metaflow_extensions.kubernetes_ext.status.model import Category, Waiting
 from tests.builders_objects import (
     Object,
     condition,
@@ -359,6 +359,16 @@ def test_the_cause_of_an_image_error_is_in_its_event() -> None:
         make_event("Failed", "Error: ErrImagePull", pod, at=9),
     ]
     assert waiting(make_jobset(), others(pod), events=events).detail == 'Failed to pull image "app:1": not found'
+
+
+def test_a_long_pull_says_of_what_and_for_how_long() -> None:
+    pod = make_pod("worker", 1, "Pending", waiting="ContainerCreating")
+    pulling = make_event("Pulling", 'Pulling image "big/app:1"', pod, at=10)
+    found = waiting(make_jobset(), others(pod), events=[pulling], at=250)
+    assert found.summary == f"{WHO} has been pulling its image big/app:1 for 4 min."
+    assert (found.category, found.is_hopeless, found.is_ordinary) == (Category.UNKNOWN, False, False)
+    pulled = make_event("Pulled", 'Successfully pulled image "big/app:1" in 3m', pod, at=240)
+    assert waiting(make_jobset(), others(pod), events=[pulling, pulled], at=250).is_ordinary
 
 
 def test_volumes() -> None:

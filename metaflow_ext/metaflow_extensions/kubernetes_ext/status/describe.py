@@ -53,3 +53,11 @@ def sentence(words: str) -> str:
     """One closed sentence on one line."""
     flat = " ".join(words.split())
     return flat if flat.endswith((".", "!", "?")) else f"{flat}."
+
+
+def duration(seconds: float) -> str:
+    """ "45 s", "15 min", "2 h", "2 h 5 min"."""
+    if seconds < 60:
+        return f"{int(seconds)} s"
+    hours, minutes = divmod(int(seconds // 60), 60)
+    return " ".join(part for part in (f"{hours} h" if hours else "", f"{minutes} min" if minutes or not hours else "") if part)

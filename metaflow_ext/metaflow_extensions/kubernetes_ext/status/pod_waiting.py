@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from .describe import sentence, who
+from .describe import duration, sentence, who
 from .ends import restart_count, waiting_state
-from .job_evidence import is_about
+from .job_evidence import event_at, is_about
 from .model import Category, KubernetesObject, Observation, PodRecord, RankStatus, Waiting
 from .reading import created_at, false_condition, integer, mappings, moment, text
 from .refusals import newest
@@ -41,7 +41,7 @@ def pod_waiting(observation: Observation, ranks: Sequence[RankStatus], chosen: M
         for rank in ranks
         if rank.rank in chosen and rank.phase not in ("Succeeded", "Failed", "Deleted") and not rank.ready
     ]
-    for find in (_image, _configuration, _crashing, _unschedulable, _volume):
+    for find in (_image, _configuration, _crashing, _unschedulable, _volume, _pulling):
         if found := find(stuck, observation, len(ranks)):
             return found
     return None
@@ -127,6 +127,24 @@ def _volume(stuck: Sequence[_Stuck], observation: Observation, size: int) -> Wai
                     summary=sentence(f"{who(one.rank, size)} waits for its {what}: {message}"),
                     since=_since(one.pod),
                 )
+    return None
+
+
+def _pulling(stuck: Sequence[_Stuck], observation: Observation, size: int) -> Waiting | None:
+    """The image is on its way, which only an Event says; large ones take minutes on a node that has not had them yet."""
+    pulled = [event for event in observation.events if text(event, "reason") == "Pulled"]
+    for one in stuck:
+        if waiting_state(one.pod)[0] not in ("ContainerCreating", "PodInitializing"):
+            continue
+        for event in newest(observation.events, "Pulling"):
+            since, image = event_at(event), text(event, "message").partition('"')[2].partition('"')[0]
+            if since is None or not image or not is_about(event, one.pod):
+                continue
+            if any(is_about(other, one.pod) and image in text(other, "message") for other in pulled):
+                continue
+            seconds = max(0.0, (observation.at - since).total_seconds())
+            words = f"{who(one.rank, size)} has been pulling its image {image} for {duration(seconds)}."
+            return Waiting(category=Category.UNKNOWN, summary=words, since=since)
     return None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from .describe import duration
 from .model import Phase, WorkloadStatus
 
 # Minutes in one phase after which a line says that it is still so; then every hour. In a queue only that: nothing is expected.
@@ -48,7 +49,8 @@ def line(status: WorkloadStatus, seconds: float) -> str:
     start = f"{status.phase} for {duration(seconds)}"
     if status.phase is Phase.QUEUED:
         return f"{start}. {status.waiting.summary}" if status.waiting else f"{start}."
-    return f"{start}: {counts(status)}."
+    why = f" {status.waiting.summary}" if status.waiting and not status.waiting.is_ordinary else ""
+    return f"{start}: {counts(status)}.{why}"
 
 
 def counts(status: WorkloadStatus) -> str:
@@ -66,11 +68,3 @@ def counts(status: WorkloadStatus) -> str:
     if restarts:
         words.append(f"{restarts} restart{'' if restarts == 1 else 's'}")
     return ", ".join(words)
-
-
-def duration(seconds: float) -> str:
-    """ "45 s", "15 min", "2 h", "2 h 5 min"."""
-    if seconds < 60:
-        return f"{int(seconds)} s"
-    hours, minutes = divmod(int(seconds // 60), 60)
-    return " ".join(part for part in (f"{hours} h" if hours else "", f"{minutes} min" if minutes or not hours else "") if part)
