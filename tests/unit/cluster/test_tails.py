@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from metaflow_extensions.kubernetes_ext.cluster import tails as module
 from metaflow_extensions.kubernetes_ext.cluster.client import KubernetesClient
 from metaflow_extensions.kubernetes_ext.cluster.protocol import LogEnd, LogGap, LogLine, LogPiece, Tails
 from metaflow_extensions.kubernetes_ext.errors import Forbidden
@@ -75,6 +76,40 @@ def test_a_broken_log_goes_on_where_it_broke(server: Server, connect: Connect, t
     server.on("GET", path(), Answer(200, lines=first, then=then, chunked=chunked), Answer(200, lines=again))
     assert texts(followed(connect(last_silence_seconds=0.2), "p")) == ["a", "b", "b", "c", "d"]
     assert since(server) == [None, f"{T}05Z"]
+
+
+def test_more_logs_than_may_be_open_take_turns(server: Server, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silent ones make room for others, nothing is lost or shown twice, and waiting for a turn does not spin."""
+    monkeypatch.setattr(module, "_MOST_OPEN", 2)
+    monkeypatch.setattr(module, "_TURN_SECONDS", 0.2)
+    pods = [f"p{number}" for number in range(5)]
+    first, then = [line("05.1", "a")], [line("05.1", "a"), line("05.2", "b")]
+    for pod in pods:
+        server.on(
+            "GET",
+            path(pod),
+            Answer(200, lines=first, then="hang"),
+            Answer(200, lines=first, then="hang"),
+            Answer(200, lines=then),
+        )
+    tails = connect().tails("ns")
+    selects = 0
+    original = tails._select
+
+    def select(seconds: float) -> object:
+        nonlocal selects
+        selects += 1
+        return original(seconds)
+
+    monkeypatch.setattr(tails, "_select", select)
+    for pod in pods:
+        tails.add(pod, pod)
+    thread, pieces = in_thread(tails)
+    wait_for(lambda: all(texts(pieces, pod) == ["a", "b"] for pod in pods))
+    tails.close()
+    thread.join(5)
+    assert len(server.seen) >= 3 * len(pods)
+    assert selects < 40 * len(pods)
 
 
 def test_a_page_in_place_of_a_log_is_not_shown(server: Server, connect: Connect) -> None:

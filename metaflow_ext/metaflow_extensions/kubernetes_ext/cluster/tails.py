@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import heapq
 import inspect
+import math
 import queue
 import selectors
 import socket
@@ -33,6 +34,7 @@ from .transport import Pool, Transport
 _HELPERS = 4
 _MOST_OPEN = 200  # macOS gives a process 256 files; what is beyond takes turns
 _TURN_SECONDS = 3.0
+_IDLE_SECONDS = 60.0
 _PIECE = 2**16
 _MOST_AT_ONCE = 2**18  # bytes of one log, before the others have their turn
 _WAIT_FOR_OTHERS = 0.05  # seconds: lines that come together are told in the order of their times, and cost less
@@ -202,12 +204,17 @@ class LogTails(Stream[LogPiece]):
 
     def _idle_seconds(self) -> float:
         """Until something must be done though nothing has come."""
-        times = [
-            self._deadline(log) if log.due is None else log.due
-            for log in self._logs.values()
-            if log.due is not None or log.sock is not None
-        ]
-        return max(0.0, min(min(times) - self._monotonic(), 60.0)) if times else 60.0
+        times = [self._deadline(log) for log in self._logs.values() if log.sock is not None]
+        if due := [log.due for log in self._logs.values() if log.due is not None]:
+            times.append(max(min(due), self._next_room()))
+        return max(0.0, min(min(times) - self._monotonic(), _IDLE_SECONDS)) if times else _IDLE_SECONDS
+
+    def _next_room(self) -> float:
+        """When one more stream may be opened: now, or when the turn of an open one is over."""
+        if sum(log.due is None for log in self._logs.values()) < _MOST_OPEN:
+            return 0.0
+        turns = [log.opened_at + _TURN_SECONDS for log in self._logs.values() if log.sock is not None]
+        return min(turns, default=math.inf)
 
     def _merged(self, logs: list[_Log]) -> Iterator[LogPiece]:
         """What has come together, in the order of its times; each log's lines in their own."""
