@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.contract import places
 from tests.faults.runs import Outcome, run
 from tests.faults.schedule import scenario
-from tests.flows.conftest import Runner, devcluster_runner, own_devcluster, real_runner
+from tests.flows.conftest import Runner, devcluster_home, devcluster_runner, own_devcluster, real_runner
 
 Place = Callable[[Path], AbstractContextManager[Runner]]
 
@@ -55,7 +55,7 @@ def one(seed: int, place: Place) -> Outcome:
 
 @contextmanager
 def on_devcluster() -> Iterator[Place]:
-    with tempfile.TemporaryDirectory() as home, own_devcluster(Path(home)) as environment:
+    with devcluster_home() as home, own_devcluster(home) as environment:
         yield lambda path: contextlib.nullcontext(devcluster_runner(path, environment))
 
 
