@@ -14,10 +14,7 @@ from .completion import COMPLETE
 
 WORKER_INDEX = "MF_WORKER_REPLICA_INDEX"
 LOG_DIRECTORY = "$PWD/.logs"
-INCOMPLETE = (
-    "The process of this task ended with exit code 0 before the task was complete. Does the step's code call sys.exit() or "
-    "os._exit()? A step ends by returning."
-)
+TASK_PROCESS = f"{__package__}.task_process"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,15 +71,14 @@ def _script(script: TaskScript, pathspec: str, task_words: Sequence[str]) -> str
         COMPLETE: f'"{LOG_DIRECTORY}/complete"',
     }
     step = " ".join([*map(quote, script.step_words), *_input_words(script), *task_words])
-    # The upload of the logs so far prints what it does, which is not the task's output.
-    init = [f"{command} > /dev/null" if command == "flush_mflogs" else command for command in script.init_commands]
+    # What is logged so far is saved with the rest: to wait for that would only keep the step from starting.
+    init = [command for command in script.init_commands if command != "flush_mflogs"]
     return _TEMPLATE.format(
         log_directory=f'"{LOG_DIRECTORY}"',
-        complete=f'"${COMPLETE}"',
-        incomplete=quote(INCOMPLETE),
+        task_process=TASK_PROCESS,
         exports=" ".join(f"{name}={value}" for name, value in exports.items()),
         init=unescaped(init) or "true",
-        step=" && ".join(filter(None, [unescaped(script.bootstrap_commands), f"exec {step}"])),
+        step=quote(" && ".join(filter(None, [unescaped(script.bootstrap_commands), f"exec {step}"]))),
     )
 
 
@@ -92,24 +88,15 @@ def _input_words(script: TaskScript) -> list[str]:
     )
 
 
-# The step's code may leave with exit code 0 in its middle (sys.exit, os._exit). That is no success: others of its gang
-# would wait for it for ever.
-#
-# SIGTERM reaches the step's own process: bash, process 1 of the container, would keep it to itself. `wait` returns when
-# a trapped signal comes, so it is called again until the step has really ended.
+# The step is the child of a process of ours (task_process), which keeps its log. SIGTERM reaches the step by way of it: bash,
+# process 1 of the container, would keep it to itself. `wait` returns when a trapped signal comes, so it is called again until
+# the task has really ended.
 _TEMPLATE = """\
 ${{METAFLOW_INIT_SCRIPT:+eval "${{METAFLOW_INIT_SCRIPT}}"}} || exit $?
 mkdir -p {log_directory} && export {exports} && {init} || exit $?
-( {step} ) 1>> >(exec python -m metaflow.mflog.tee task "$MFLOG_STDOUT") \
-2>> >(exec python -m metaflow.mflog.tee task "$MFLOG_STDERR" >&2) &
-step=$!
-trap 'kill -TERM $step 2>/dev/null' TERM
-while wait $step; code=$?; kill -0 $step 2>/dev/null; do :; done
-wait $step; code=$?
-if [ $code -eq 0 ] && [ ! -e {complete} ]; then
-code=1
-echo {incomplete} | python -m metaflow.mflog.tee task "$MFLOG_STDERR" >&2
-fi
-python -m metaflow.mflog.save_logs > /dev/null
-exit $code
+python -m {task_process} {step} &
+task=$!
+trap 'kill -TERM $task 2>/dev/null' TERM
+while wait $task; code=$?; kill -0 $task 2>/dev/null; do :; done
+wait $task; exit $?
 """

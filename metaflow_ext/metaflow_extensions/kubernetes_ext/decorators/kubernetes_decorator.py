@@ -246,7 +246,8 @@ class KubernetesDecorator(CoreKubernetesDecorator):
         self._records.write(self._task_id, self._record)
 
     def _start_sidecars(self) -> None:
-        self._sidecars: list[Any] = [Sidecar("save_logs_periodically")]
+        """Those of core's that task_process does not do."""
+        self._sidecars: list[Any] = []
         if not is_shared():
             current._update_env({"spot_termination_notice": "/tmp/spot_termination_notice"})
             self._sidecars.append(Sidecar("spot_termination_monitor"))
