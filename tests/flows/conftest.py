@@ -107,11 +107,13 @@ def hear_signals() -> None:
 
 
 @contextmanager
-def running_gang(runner: Runner, seconds: str, *further: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+def running_gang(
+    runner: Runner, seconds: str, *further: str, options: str = GANG_OPTIONS
+) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
     """A run whose gang of 2 runs by now, and what it has printed, which is whole at the end."""
-    words, environment = ["--with", f"kubernetes:{GANG_OPTIONS}"], runner.environment
+    words, environment = ["--with", f"kubernetes:{options}"], runner.environment
     if runner.kind == "real":
-        words, environment = [], {**environment, "TEST_GANG_ONLY": GANG_OPTIONS}
+        words, environment = [], {**environment, "TEST_GANG_ONLY": options}
     process = subprocess.Popen(
         runner.command("gang_flow.py", "run", *words, "--size", "2", "--seconds", seconds, *further),
         cwd=runner.home, env=environment, stdin=subprocess.DEVNULL,
@@ -137,16 +139,17 @@ def base_environment(home: Path) -> dict[str, str]:
 
 
 @contextmanager
-def own_devcluster(home: Path) -> Iterator[dict[str, str]]:
+def own_devcluster(home: Path, *options: str) -> Iterator[dict[str, str]]:
     """A development cluster with its state in `home`, and the environment that `metaflow-devcluster env` gives."""
     environment = {**os.environ, "METAFLOW_DEVCLUSTER_HOME": str(home)}
     tool = [sys.executable, "-m", "metaflow_devcluster"]
-    up = subprocess.run([*tool, "up"], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    up = subprocess.run([*tool, "up", *options], env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert up.returncode == 0, up.stdout + up.stderr
     try:
         lines = subprocess.run([*tool, "env"], env=environment, capture_output=True, text=True, timeout=30, check=True).stdout
         exported = [line.removeprefix("export ") for line in lines.splitlines() if line.startswith("export ")]
-        yield {name: value.strip("'\"") for name, _, value in (line.partition("=") for line in exported)}
+        named = {name: value.strip("'\"") for name, _, value in (line.partition("=") for line in exported)}
+        yield {**named, "METAFLOW_DEVCLUSTER_HOME": str(home)}
     finally:
         subprocess.run([*tool, "down"], env=environment, capture_output=True, timeout=180, check=False)
 

@@ -36,10 +36,10 @@ def test_a_gang_has_a_line_for_every_rank_the_failed_ones_first() -> None:
     )
     assert failure_report.lines(failed(4, *ranks))[2:-1] == [
         "The ranks:",
-        "|   rank 0 (control): was running on n1, stopped because of it",
-        "|   rank 2 (worker): failed (Error, exit code 3) on n2",
+        "|   rank 0 (control) on n1: was running, stopped because of it",
+        "|   rank 2 (worker) on n2: failed (Error, exit code 3)",
         "|   rank 1 (worker): was stopped because of it",
-        "|   rank 3 (worker): succeeded on n2",
+        "|   rank 3 (worker) on n2: succeeded",
     ]
 
 
@@ -50,6 +50,12 @@ def test_events_stand_before_the_ranks_as_far_as_there_is_room() -> None:
     full = failure_report.lines(failed(64, *ranks, last_lines=("a",) * 80, events=events))
     assert len(full) == 25
     assert full.index("Event Evicted: low on memory") == full.index("The ranks:") - 1
+
+
+def test_a_long_line_is_cut() -> None:
+    lines = failure_report.lines(failed(1, last_lines=("x" * 5000, "y" * 300)))
+    assert lines[3:5] == ["|   " + "x" * 296 + " ...", "|   " + "y" * 296 + " ..."]
+    assert failure_report.lines(failed(1, last_lines=("y" * 296,)))[3] == "|   " + "y" * 296
 
 
 def test_a_large_gang_stays_short() -> None:
@@ -87,10 +93,10 @@ def test_ranks_of_equal_fate_share_a_line_in_a_large_gang() -> None:
     )
     assert failure_report.lines(failed(64, *ranks, rank=3))[2:-1] == [
         "The ranks:",
-        "|   rank 3 (worker): failed (Error, exit code 3) on n3",
-        "|   rank 0 (control): was running on n0, stopped because of it",
-        "|   ranks 4-63 (60 workers): were running on 8 nodes, stopped because of it",
-        "|   ranks 1-2 (2 workers): were stopped because of it on 2 nodes",
+        "|   rank 3 (worker) on n3: failed (Error, exit code 3)",
+        "|   rank 0 (control) on n0: was running, stopped because of it",
+        "|   ranks 4-63 (60 workers) on 8 nodes: were running, stopped because of it",
+        "|   ranks 1-2 (2 workers) on 2 nodes: were stopped because of it",
     ]
 
 

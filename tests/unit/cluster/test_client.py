@@ -224,7 +224,7 @@ def test_a_server_that_is_not_there_is_told_with_address_and_context(connect: Co
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    client = connect(load=lambda: Access(host=f"http://127.0.0.1:{port}", source="context c of /f"), patience=0.01)
+    client = connect(load=lambda: Access(host=f"http://127.0.0.1:{port}/a-secret", source="context c of /f"), patience=0.01)
     with pytest.raises(Unavailable, match=rf"http://127.0.0.1:{port} \(context c of /f\) can't be reached: Connection refused"):
         client.get(PODS, "ns", "p")
 

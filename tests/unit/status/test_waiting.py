@@ -300,7 +300,7 @@ NO_NODE = "0/2 nodes are available: 2 Insufficient memory. preemption: 0/2 nodes
             20,
             (
                 "rejected",
-                f'The container of {WHO} can\'t be created (CreateContainerConfigError): secret "s" not found.',
+                f'{WHO} can\'t create its container (CreateContainerConfigError): secret "s" not found.',
                 False,
             ),
             id="a secret that may still come",
@@ -308,7 +308,7 @@ NO_NODE = "0/2 nodes are available: 2 Insufficient memory. preemption: 0/2 nodes
         pytest.param(
             make_pod("worker", 1, "Pending", waiting="CreateContainerConfigError", message='secret "s" not found'),
             100,
-            ("rejected", f'The container of {WHO} can\'t be created (CreateContainerConfigError): secret "s" not found.', True),
+            ("rejected", f'{WHO} can\'t create its container (CreateContainerConfigError): secret "s" not found.', True),
             id="a secret that has not come",
         ),
         pytest.param(

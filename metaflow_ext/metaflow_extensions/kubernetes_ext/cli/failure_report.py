@@ -13,13 +13,15 @@ from .traceback_lines import traceback_end
 MAX_LINES = 25
 MAX_LAST_LINES = 10
 MAX_LINES_OF_OTHERS = 3
+MAX_WIDTH = 300  # characters; a message of an API server can quote a whole regular expression
 PYTHON_ERROR = 1  # the exit code of an exception that nobody handled
 
 
 def lines(status: WorkloadStatus, others: Mapping[int, Sequence[str]] | None = None) -> list[str]:
     """Which rank failed first, where, why; category and times; its last lines, what became of the others, what to do.
 
-    `others` are the last lines of further ranks that failed by themselves, shown as far as there is room.
+    `others` are the last lines of further ranks that failed by themselves, shown as far as there is room. Long lines are cut: all
+    of them is in the JSON form (status/record.py).
     """
     failure = status.failure
     if failure is None:
@@ -35,7 +37,7 @@ def lines(status: WorkloadStatus, others: Mapping[int, Sequence[str]] | None = N
             found += shown
     if failure.resolution:
         found.append(failure.resolution)
-    return found
+    return [line if len(line) <= MAX_WIDTH else f"{line[:MAX_WIDTH]} ..." for line in found]
 
 
 def facts(status: WorkloadStatus, failure: Failure) -> str:

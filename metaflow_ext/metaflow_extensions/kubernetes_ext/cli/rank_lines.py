@@ -30,22 +30,21 @@ def _line(group: Sequence[RankStatus]) -> str:
     nodes = sorted({rank.node for rank in group if rank.node})
     where = "" if not nodes else f" on {nodes[0]}" if len(nodes) == 1 else f" on {len(nodes)} nodes"
     if len(group) == 1:
-        return f"rank {first.rank} ({first.role}): {fate.format(where)}"
+        return f"rank {first.rank} ({first.role}){where}: {fate}"
     many = f"were {fate.removeprefix('was ')}" if fate.startswith("was ") else fate
-    return f"ranks {ranges([rank.rank for rank in group])} ({len(group)} {first.role}s): {many.format(where)}"
+    return f"ranks {ranges([rank.rank for rank in group])} ({len(group)} {first.role}s){where}: {many}"
 
 
 def _fate(rank: RankStatus) -> str:
-    """With a place for the node."""
     if rank.is_collateral:
-        return "was stopped because of it{}"
+        return "was stopped because of it"
     if rank.phase == "Succeeded":
-        return "succeeded{}"
+        return "succeeded"
     if rank.phase in ("Running", "Pending"):
-        return f"was {rank.phase.lower()}{{}}, stopped because of it"
+        return f"was {rank.phase.lower()}, stopped because of it"
     facts = [rank.reason] if rank.reason else []
     facts += [] if rank.exit_code is None else [f"exit code {rank.exit_code}"]
-    return rank.phase.lower() + (f" ({', '.join(facts)})" if facts else "") + "{}"
+    return rank.phase.lower() + (f" ({', '.join(facts)})" if facts else "")
 
 
 def ranges(numbers: Sequence[int], most: int = 4) -> str:

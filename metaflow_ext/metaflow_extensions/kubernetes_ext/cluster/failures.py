@@ -58,7 +58,7 @@ def of_page(request: Request, headers: Mapping[str, str]) -> ClusterError | None
 
 def of_exception(request: Request, error: Exception, host: str, source: str) -> ClusterError:
     """The error when there was no answer, or only a part of one."""
-    where = f"The API server {host} ({source})"
+    where = f"The API server {_without_path(host)} ({source})"
     if isinstance(error, (exceptions.SSLError, ssl.SSLError)):
         certificate = _inner(error, ssl.SSLCertVerificationError)
         if certificate is not None:
@@ -81,6 +81,12 @@ def of_exception(request: Request, error: Exception, host: str, source: str) -> 
     if isinstance(error, (exceptions.ReadTimeoutError, TimeoutError)):
         return Unavailable(f"{where} did not answer in time ({request.verb} {request.resource.plural}).")
     return Unavailable(f"{where}: the connection broke ({request.verb} {request.resource.plural}): {_last_words(error)}.")
+
+
+def _without_path(host: str) -> str:
+    """What is behind the port may be a secret: the development cluster's server is found by it."""
+    scheme, slashes, rest = host.partition("://")
+    return f"{scheme}{slashes}{rest.partition('/')[0]}" if slashes else host
 
 
 _ASK = "Is the cluster running, and is this the right context?"

@@ -7,11 +7,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from metaflow.plugins.kubernetes.kube_utils import validate_kube_labels
 from metaflow.plugins.resources_decorator import ResourcesDecorator
 
 from ..errors import InvalidSpec
-from ..spec import quantities
+from ..spec import names, quantities
 from .attributes import is_true
 from .host_errors import KubernetesError
 
@@ -77,7 +76,6 @@ def check_attributes(step: str, attributes: dict[str, Any]) -> None:
         _check_structures(attributes)
     except InvalidSpec as error:
         raise KubernetesError(f"Step *{step}*: {error}") from error
-    validate_kube_labels(attributes["labels"])
 
 
 def _check_sizes(attributes: dict[str, Any]) -> None:
@@ -146,4 +144,6 @@ def _check_structures(attributes: dict[str, Any]) -> None:
         value = attributes.get(name)  # older Metaflow has fewer
         if value is not None and not isinstance(value, (list, tuple)):
             raise InvalidSpec(f"{name} is a list, not {json.dumps(value, default=str)}.")
+    for key, value in (attributes["labels"] or {}).items():
+        names.require_label(key, "" if value is None else str(value), "labels")
     is_true(attributes["use_tmpfs"])

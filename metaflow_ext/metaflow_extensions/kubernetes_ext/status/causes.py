@@ -157,7 +157,7 @@ def _by_code(end: End) -> _Words | None:
     return (found[0], found[1].format(code=end.exit_code), found[2]) if found else None
 
 
-_LAST_LINES = "Correct {step}; its last lines say where."
+_CORRECT = "Correct {step}, and go on with `resume`."
 _CODES: dict[int, _Words] = {
     126: (
         Category.USER_ERROR,
@@ -165,20 +165,20 @@ _CODES: dict[int, _Words] = {
         "Check the command and the image of {step}.",
     ),
     127: (Category.USER_ERROR, "could not find its command (exit code {code})", "Check the command and the image of {step}."),
-    130: (Category.USER_ERROR, "was interrupted (SIGINT, exit code {code})", _LAST_LINES),
+    130: (Category.USER_ERROR, "was interrupted (SIGINT, exit code {code})", _CORRECT),
     132: (
         Category.USER_ERROR,
         "used an instruction that its processor does not have (SIGILL, exit code {code})",
         "Use an image built for the nodes' processors, or choose other nodes with @kubernetes(node_selector=...).",
     ),
-    134: (Category.USER_ERROR, "aborted itself (SIGABRT, exit code {code})", _LAST_LINES),
+    134: (Category.USER_ERROR, "aborted itself (SIGABRT, exit code {code})", _CORRECT),
     135: (
         Category.USER_ERROR,
         "touched memory that could not be had (SIGBUS, exit code {code})",
         "Often /dev/shm is full: raise @kubernetes(shared_memory=...) for {step}.",
     ),
-    136: (Category.USER_ERROR, "made an arithmetic error (SIGFPE, exit code {code})", _LAST_LINES),
-    139: (Category.USER_ERROR, "crashed with a segmentation fault (SIGSEGV, exit code {code})", _LAST_LINES),
+    136: (Category.USER_ERROR, "made an arithmetic error (SIGFPE, exit code {code})", _CORRECT),
+    139: (Category.USER_ERROR, "crashed with a segmentation fault (SIGSEGV, exit code {code})", _CORRECT),
     SIGKILL: (
         Category.UNKNOWN,
         "was killed (SIGKILL, exit code {code}), and Kubernetes does not say by whom",
@@ -187,7 +187,7 @@ _CODES: dict[int, _Words] = {
     SIGTERM: (
         Category.USER_ERROR,
         "ended on a SIGTERM (exit code {code}), though nobody had deleted its pod",
-        "Something inside the container sent the signal; its last lines may say what.",
+        "Something inside the container sent the signal: look for what does.",
     ),
 }
 
@@ -195,7 +195,7 @@ _CODES: dict[int, _Words] = {
 def _by_own_code(end: End) -> _Words:
     if end.exit_code is None:
         return Category.UNKNOWN, "ended, and nothing says why", "Look at the events of its pod and node."
-    return Category.USER_ERROR, f"failed with exit code {end.exit_code}", "Correct {step}; its last lines say why."
+    return Category.USER_ERROR, f"failed with exit code {end.exit_code}", _CORRECT
 
 
 def _code(end: End) -> str:

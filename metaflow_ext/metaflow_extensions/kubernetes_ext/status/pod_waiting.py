@@ -74,9 +74,7 @@ def _configuration(stuck: Sequence[_Stuck], observation: Observation, size: int)
     since = _since(hit.pod)
     return Waiting(
         category=Category.REJECTED,
-        summary=sentence(
-            f"The container of {who(hit.rank, size)} can't be created ({reason})" + (f": {message}" if message else "")
-        ),
+        summary=sentence(f"{who(hit.rank, size)} can't create its container ({reason})" + (f": {message}" if message else "")),
         detail="Create what the message names, or correct the name, and run it again.",
         since=since,
         is_hopeless=since is not None and observation.at - since > _CONFIG_PATIENCE,

@@ -58,10 +58,17 @@ def _refused(what: str, error: str, event: KubernetesObject, at: datetime) -> Wa
     return Waiting(
         category=Category.QUOTA if "exceeded quota" in error else Category.REJECTED,
         summary=sentence(f"{what} can't be created: {error}"),
-        detail="The cluster tries again by itself." if can_pass else "Correct what the message names, and run it again.",
+        detail=_what_to_do(error, text(event, "involvedObject", "namespace"), can_pass),
         since=since,
         is_hopeless=not can_pass and is_certain,
     )
+
+
+def _what_to_do(error: str, namespace: str, can_pass: bool) -> str:
+    if quota := re.search(r"exceeded quota: ([^\s,]+)", error):
+        there = f" -n {namespace}" if namespace else ""
+        return f"`kubectl describe quota {quota.group(1)}{there}` shows what is used: end some of that, ask for less, or have it raised."
+    return "The cluster tries again by itself." if can_pass else "Correct what the message names, and run it again."
 
 
 def newest(events: Iterable[KubernetesObject], reason: str) -> list[KubernetesObject]:
