@@ -240,7 +240,7 @@ def test_failure(place: Place, story: Story, end: End) -> None:
 
 @ON_SERVERS
 def test_the_last_lines_of_the_culprit_come_with_the_failure(place: Place) -> None:
-    told = tell(place, gang(2, LONG, {1: "echo first; echo last >&2; exit 3"}))
+    told = tell(place, gang(2, LONG, {1: "echo first; sleep 0.2; echo last >&2; exit 3"}))
     assert told.status.failure is not None
     assert told.status.failure.last_lines == ("welcome", "first", "last"), told
 
