@@ -77,10 +77,7 @@ class Place:
         return self.client.create(resource, self.namespace, body)
 
     def evict(self, pod: str) -> None:
-        """As a node drain does it: through the Eviction API."""
-        eviction = Resource("", "v1", f"pods/{pod}/eviction", "Eviction")
-        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": self.namespace}}
-        self.admin.create(eviction, self.namespace, body)
+        evict(self.admin, self.namespace, pod)
 
     def limit(self, hard: Mapping[str, str]) -> None:
         """A ResourceQuota that is in force."""
@@ -91,6 +88,13 @@ class Place:
     def pods(self, selector: str = "") -> list[dict[str, Any]]:
         listed: list[dict[str, Any]] = self.client.list(PODS, self.namespace, label_selector=selector)["items"]
         return listed
+
+
+def evict(client: ClusterClient, namespace: str, pod: str) -> None:
+    """As a node drain does it: through the Eviction API."""
+    eviction = Resource("", "v1", f"pods/{pod}/eviction", "Eviction")
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
+    client.create(eviction, namespace, body)
 
 
 def fake_place() -> Place:

@@ -68,11 +68,8 @@ class Runner:
         return Done(process.returncode, output)
 
     def gang(self, *words: str, options: str = GANG_OPTIONS, flow: str = "gang_flow.py", **environment: str) -> Done:
-        """A flow with its gang on Kubernetes; on the real cluster only the gang, since every container takes its time."""
-        if self.kind == "real":
-            return self.run(flow, *words, timeout=400, TEST_GANG_ONLY=options, **environment)
-        command, *rest = words
-        return self.run(flow, command, "--with", f"kubernetes:{options}", *rest, **environment)
+        """A flow with its gang, and nothing else, on Kubernetes: what is not looked at is not to cost the time of containers."""
+        return self.run(flow, *words, timeout=400, TEST_GANG_ONLY=options, **environment)
 
     def python(self, code: str, timeout: float = 60) -> str:
         """What `code` prints in a process of its own, as a user of the Client API would run it."""
@@ -94,10 +91,15 @@ class Runner:
         )
         return done.stdout + done.stderr
 
+    @property
+    def admin_config(self) -> Path:
+        """Of somebody who may do all, where the user of flows may do less."""
+        if self.kind == "real":
+            return Path(os.environ[f"{places.CLUSTER}ADMIN_KUBECONFIG"])
+        return Path(self.environment["KUBECONFIG"])
+
     def as_admin(self, *words: str) -> str:
-        """`kubectl`, where the user of flows may do less."""
-        config = os.environ.get("METAFLOW_KUBERNETES_EXT_CLUSTER_ADMIN_KUBECONFIG") if self.kind == "real" else None
-        return self.kubectl(*words, *([f"--kubeconfig={config}"] if config else []))
+        return self.kubectl(*words, f"--kubeconfig={self.admin_config}")
 
 
 def hear_signals() -> None:
@@ -111,12 +113,9 @@ def running_gang(
     runner: Runner, seconds: str, *further: str, options: str = GANG_OPTIONS
 ) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
     """A run whose gang of 2 runs by now, and what it has printed, which is whole at the end."""
-    words, environment = ["--with", f"kubernetes:{options}"], runner.environment
-    if runner.kind == "real":
-        words, environment = [], {**environment, "TEST_GANG_ONLY": options}
     process = subprocess.Popen(
-        runner.command("gang_flow.py", "run", *words, "--size", "2", "--seconds", seconds, *further),
-        cwd=runner.home, env=environment, stdin=subprocess.DEVNULL,
+        runner.command("gang_flow.py", "run", "--size", "2", "--seconds", seconds, *further),
+        cwd=runner.home, env={**runner.environment, "TEST_GANG_ONLY": options}, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
         preexec_fn=hear_signals,
     )  # fmt: skip

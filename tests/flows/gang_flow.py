@@ -1,6 +1,8 @@
 """A gang between two plain steps, for most of the tests. What its ranks do is decided by parameters."""
 
+import json
 import os
+import re
 import sys
 import time
 
@@ -8,11 +10,12 @@ from metaflow import FlowSpec, Parameter, current, kubernetes, parallel, step
 
 
 def gang_only(func):
-    """Put only the gang on Kubernetes, with the attributes in TEST_GANG_ONLY ("cpu=0.1,memory=200"). Pods don't see it."""
+    """Put only the gang on Kubernetes, with the attributes in TEST_GANG_ONLY, as after "--with kubernetes:". Pods don't see it."""
     options = os.environ.get("TEST_GANG_ONLY", "" if "METAFLOW_KUBERNETES_WORKLOAD" in os.environ else None)
     if options is None:
         return func
-    return kubernetes(**dict(pair.split("=") for pair in options.split(",") if pair))(func)
+    pairs = [pair.partition("=") for pair in re.split(r",(?=\w+=)", options) if pair]
+    return kubernetes(**{name: json.loads(text) if text[:1] in ("{", "[") else text for name, _, text in pairs})(func)
 
 
 class GangFlow(FlowSpec):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.flows.conftest import GANG_OPTIONS, Done, Runner, running_gang
+from tests.flows.conftest import GANG_OPTIONS, Runner, running_gang
 
 KUBERNETES = f"kubernetes:{GANG_OPTIONS}"
 
@@ -29,31 +29,6 @@ def eventually(check: Callable[[], bool], seconds: float = 20) -> bool:
     return True
 
 
-def own_lines(done: Done) -> str:
-    """The output without Metaflow's prefix of time, task and process."""
-    return "\n".join(line.partition(")] ")[2] or line for line in done.output.splitlines())
-
-
-def test_out_of_memory_is_named_and_the_remedy_works(runner: Runner) -> None:
-    options = "kubernetes:cpu=0.1,memory={},disk=10,qos=guaranteed"
-    words = ["--size", "2", "--fail-rank", "1", "--how", "memory", "--seconds", "60"]
-    done = runner.run("gang_flow.py", "run", "--with", options.format(300), *words)
-    assert done.code != 0
-    lines = own_lines(done)
-    assert "Worker 0 (rank 1, pod gangflow-train-" in lines
-    assert "ran out of memory (OOMKilled, exit code 137)" in lines, lines
-    assert "Raise @resources(memory=...)" in lines
-    assert runner.run("gang_flow.py", "run", "--with", options.format(600), "--size", "2").code == 0
-
-
-def test_resume_runs_the_whole_gang_again(runner: Runner) -> None:
-    assert runner.run("gang_flow.py", "run", "--with", KUBERNETES, "--size", "3", "--fail-rank", "1").code != 0
-    done = runner.run("gang_flow.py", "resume", "--with", KUBERNETES)
-    assert done.code != 0, "the parameters are those of the first run"
-    assert "hello from rank 0 of 3" in done.output
-    assert "cloned" in done.output
-
-
 def test_resume_clones_a_good_gang(runner: Runner) -> None:
     assert runner.run("late_failure_flow.py", "run", "--with", KUBERNETES).code != 0
     (runner.home / "healed").touch()
@@ -65,10 +40,10 @@ def test_resume_clones_a_good_gang(runner: Runner) -> None:
 
 def test_a_rank_that_fails_after_the_others_finished_fails_the_gang(runner: Runner) -> None:
     words = ["--size", "3", "--fail-rank", "2", "--fail-after", "6"]
-    done = runner.run("gang_flow.py", "run", "--with", KUBERNETES, *words)
+    done = runner.gang("run", *words)
     assert done.code != 0, str(done)
     assert not is_done(runner, "0")
-    resumed = runner.run("gang_flow.py", "resume", "--with", KUBERNETES)
+    resumed = runner.gang("resume")
     assert "hello from rank 0 of 3" in resumed.output, "control's results were taken for good"
 
 

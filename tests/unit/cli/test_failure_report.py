@@ -144,3 +144,8 @@ def test_of_chained_tracebacks_the_last_is_shown_and_one_without_its_exception_i
     assert traceback_end(chained, 10) == [*DEEP[3:5], "ValueError: 2"]
     assert traceback_end(one[:-1], 10) == []
     assert traceback_end([f"    {line}" for line in two], 10) == [*DEEP[3:5], "ValueError: 2"]
+
+
+def test_the_beginning_of_a_traceback_may_be_missing() -> None:
+    assert traceback_end(["    code of a frame", *DEEP[:2], "KeyError: 1", ""], 10) == [*DEEP[:2], "KeyError: 1"]
+    assert traceback_end(["no traceback", "at all"], 10) == []

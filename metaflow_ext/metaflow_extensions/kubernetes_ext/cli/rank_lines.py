@@ -16,17 +16,17 @@ def rank_lines(found: Sequence[RankStatus], culprit: int | None) -> list[str]:
     ranks = [replace(rank, is_collateral=False) if rank.rank == culprit else rank for rank in found]
     ordered = sorted(ranks, key=lambda rank: (rank.is_collateral or rank.phase == "Succeeded", rank.rank))
     if len(ordered) <= MAX_SINGLE:
-        return [_line([rank]) for rank in ordered]
+        return [_line([rank], culprit) for rank in ordered]
     groups: dict[tuple[bool, str, str], list[RankStatus]] = {}
     for rank in sorted(ordered, key=lambda rank: rank.rank != culprit):
-        groups.setdefault((rank.rank == culprit, rank.role, _fate(rank)), []).append(rank)
-    lines = [_line(group) for group in groups.values()]
+        groups.setdefault((rank.rank == culprit, rank.role, _fate(rank, culprit)), []).append(rank)
+    lines = [_line(group, culprit) for group in groups.values()]
     left = sum(len(group) for group in [*groups.values()][MAX_LINES:])
     return [*lines[:MAX_LINES], *([f"and {left} more ranks"] if left else [])]
 
 
-def _line(group: Sequence[RankStatus]) -> str:
-    first, fate = group[0], _fate(group[0])
+def _line(group: Sequence[RankStatus], culprit: int | None) -> str:
+    first, fate = group[0], _fate(group[0], culprit)
     nodes = sorted({rank.node for rank in group if rank.node})
     where = "" if not nodes else f" on {nodes[0]}" if len(nodes) == 1 else f" on {len(nodes)} nodes"
     if len(group) == 1:
@@ -35,13 +35,13 @@ def _line(group: Sequence[RankStatus]) -> str:
     return f"ranks {ranges([rank.rank for rank in group])} ({len(group)} {first.role}s){where}: {many}"
 
 
-def _fate(rank: RankStatus) -> str:
+def _fate(rank: RankStatus, culprit: int | None) -> str:
     if rank.is_collateral:
         return "was stopped because of it"
     if rank.phase == "Succeeded":
         return "succeeded"
     if rank.phase in ("Running", "Pending"):
-        return f"was {rank.phase.lower()}, stopped because of it"
+        return f"was {rank.phase.lower()}" + ("" if rank.rank == culprit else ", stopped because of it")
     facts = [rank.reason] if rank.reason else []
     facts += [] if rank.exit_code is None else [f"exit code {rank.exit_code}"]
     return rank.phase.lower() + (f" ({', '.join(facts)})" if facts else "")

@@ -12,13 +12,18 @@ _MOST_OF_EXCEPTION = 3  # lines: a message may have many
 def traceback_end(lines: Sequence[str], most: int) -> list[str]:
     """At most `most` lines: whole frames, the innermost ones, then the exception. Empty where no traceback is in `lines`.
 
-    The last traceback counts: of chained ones it is that of the exception which nobody handled.
+    The last traceback counts: of chained ones it is that of the exception which nobody handled. The beginning of a long one may
+    be missing.
     """
     heads = [number for number, line in enumerate(lines) if line.strip() == _HEAD]
-    if not heads:
+    frames = [number for number, line in enumerate(lines) if line.startswith(_FRAME)]
+    if heads:
+        margin, start = lines[heads[-1]][: lines[heads[-1]].index(_HEAD)], heads[-1] + 1
+    elif frames:
+        margin, start = "", frames[0]
+    else:
         return []
-    margin = lines[heads[-1]][: lines[heads[-1]].index(_HEAD)]
-    told = [line.removeprefix(margin) for line in lines[heads[-1] + 1 :]]
+    told = [line.removeprefix(margin) for line in lines[start:]]
     end = next((number for number, line in enumerate(told) if line and not line.startswith(" ")), None)
     if end is None:  # cut off before the exception
         return []

@@ -11,7 +11,7 @@ from ..errors import ClusterError, Forbidden, NotFound
 from ..status.model import RankStatus
 from .reporter import Reporter
 
-KEPT_LINES = 30
+KEPT_LINES = 100  # a traceback through Metaflow alone has fifty
 
 
 def selected(which: str | Iterable[int], rank: RankStatus, control_rank: int = 0) -> bool:

@@ -12,7 +12,7 @@ from .ends import SIGKILL, SIGTERM, End, disruption
 from .model import Category, KubernetesObject
 from .reading import Condition, integer, is_terminating, mappings, text
 
-RUN_AGAIN = "Nothing is wrong with the code: run it again, or let restarts after disruptions do so."
+RUN_AGAIN = "Nothing is wrong with the code: run it again."
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,7 +65,7 @@ def _failure(status: WorkloadStatus, at: datetime, category: Category, limit: st
 def _resolution(category: Category, detail: str) -> str:
     """Of an image the detail is only what the registry said; else it is what to do."""
     if category is Category.IMAGE_PULL and detail:
-        return f"{sentence(detail)} {_RESOLUTIONS[category]}"
+        return f"{_RESOLUTIONS[category]} What was said: {sentence(detail)}"
     return detail or _RESOLUTIONS[category]
 
 

@@ -10,7 +10,7 @@ from .model import KubernetesObject
 from .reading import text
 
 MOST_EVENTS = 3
-_TELLING = ("Preempted", "TaintManagerEviction", "DeletingNode")  # these are not marked as warnings
+_TELLING = ("Preempted",)  # not marked as a warning
 
 
 def related_events(
