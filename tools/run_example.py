@@ -81,7 +81,7 @@ def about(example: Path) -> str:
 def run(example: Path, place: Path, arguments: list[str]) -> int:
     """The exit code of the flow, or of the notebook."""
     cluster = ["metaflow-devcluster", "run", "--"]
-    if not (example / "flow.py").exists():
+    if (example / "execute.py").exists():
         return call([*cluster, "python", "execute.py", *arguments], example, place)
     with tempfile.TemporaryDirectory() as directory:
         run_id = Path(directory) / "run-id"

@@ -14,7 +14,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tests.flows.conftest import Runner
+from tests.flows.conftest import ON_BOTH, Runner
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -130,3 +130,19 @@ def run_all(one: object, size: int) -> None:
         thread.start()
     for thread in threads:
         thread.join(timeout=60)
+
+
+@ON_BOTH
+def test_a_gang_that_is_evicted_goes_on_from_its_checkpoint(runner: Runner) -> None:
+    example = EXAMPLES / "04-preemption"
+    runner.extra = {"METAFLOW_KUBERNETES_CPU": "0.1", "METAFLOW_KUBERNETES_MEMORY": "200", "METAFLOW_KUBERNETES_DISK": "10"}
+    if runner.kind == "real":  # its user may not evict
+        runner.environment["KUBECONFIG"] = str(runner.admin_config)
+    done = runner.run(str(example / "execute.py"), timeout=400)
+    assert done.code == 0, str(done)
+    assert "--- evicted" in done.output
+    assert "All 2 ranks start again (restart 1 of 3)." in done.output, str(done)
+    begun = [int(step) for step in re.findall(r"rank \d at step (\d+)", done.output)]
+    assert len(begun) == 2
+    assert begun[1] >= 20, "rank 1 goes on where it was evicted"
+    assert begun[0] > 0, "and rank 0 where it was stopped because of that"

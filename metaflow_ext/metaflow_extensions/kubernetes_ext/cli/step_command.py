@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import time
@@ -9,7 +10,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from metaflow import current
 from metaflow.util import get_username
@@ -35,10 +36,12 @@ from ..runtime.supervision import ADDRESS, Supervised, owned
 from ..runtime.timeline import Timeline
 from ..spec import labels, quantities
 from ..spec.names import TaskIds, workload_name
+from ..status import starting_again
 from ..status.ended_early import interrupted, not_followed
 from ..status.launch_limit import LaunchLimit
 from ..status.model import Phase, Stalled, WorkloadStatus
 from ..status.stalled import as_annotation
+from ..status.starting_again import after_restarts, starts_again
 from . import exit_codes, failure_report
 from .interrupts import Interrupted, interruptible
 from .mailbox import DatastoreMailbox, patience
@@ -46,6 +49,14 @@ from .rank_records import Records
 from .stored_lines import with_stored_lines
 from .task_code import Package, task_code
 from .task_output import TaskReporter
+
+Ended = tuple[WorkloadStatus, Mapping[int, Sequence[str]]]  # and the last lines of other ranks
+
+
+class Build(Protocol):
+    """Makes the object that is posted, under the task's own name (None) or another; `restart` counts those before it."""
+
+    def __call__(self, name: str | None, *, restart: int = 0) -> Manifest: ...
 
 
 def run_step(
@@ -63,7 +74,7 @@ def run_step(
     try:
         with interruptible():
             _wait_before_retry(decorators, given["attempt"], reporter)
-            launch = _Launch(obj, step, given, reporter)
+            launch = _Launch(obj, step, given, reporter, decorators)
             launch.run(
                 launch.builder(
                     decorators, Package(metadata=package[0], sha=package[1], url=package[2]), script_name, top_options
@@ -97,6 +108,14 @@ def backend_of(task: TaskRef, settings: Settings) -> Backend:
     return JobSetBackend(group=settings.jobset_group, version=settings.jobset_version)
 
 
+def max_restarts(options: Mapping[str, Any], settings: Settings, decorators: Sequence[Any]) -> int:
+    """Whoever says @retry(times=0) says that the step must not run twice."""
+    if options.get("max_restarts") not in (None, ""):
+        return quantities.whole(options["max_restarts"], "max_restarts")
+    runs_once = any(deco.name == "retry" and int(deco.attributes.get("times") or 0) == 0 for deco in decorators)
+    return 0 if runs_once else settings.max_restarts
+
+
 def _wait_before_retry(decorators: Sequence[Any], attempt: int, reporter: TaskReporter) -> None:
     retry = next((deco for deco in decorators if deco.name == "retry"), None)
     minutes = 0.0 if retry is None or not attempt else float(retry.attributes.get("minutes_between_retries", 2))
@@ -108,11 +127,14 @@ def _wait_before_retry(decorators: Sequence[Any], attempt: int, reporter: TaskRe
 class _Launch:
     """One attempt of one task."""
 
-    def __init__(self, obj: Any, step: str, options: Mapping[str, Any], reporter: TaskReporter) -> None:
+    def __init__(
+        self, obj: Any, step: str, options: Mapping[str, Any], reporter: TaskReporter, decorators: Sequence[Any]
+    ) -> None:
         self._obj = obj
         self._options = options
         self._reporter = reporter
         self._settings = read_settings(obj.flow_datastore.TYPE)
+        self._max_restarts = max_restarts(options, self._settings, decorators)
         self._clock = RealClock()
         self._task = TaskRef(
             flow=obj.flow.name,
@@ -132,10 +154,7 @@ class _Launch:
         self._run_pid = os.getppid()
         self._supervised = Supervised(os.environ.get(ADDRESS), on_detach=detach)
 
-    def builder(
-        self, decorators: Sequence[Any], package: Package, script_name: str, top_options: Mapping[str, Any]
-    ) -> Callable[[str | None], Manifest]:
-        """Makes the object that is posted, under the task's own name (None) or another."""
+    def builder(self, decorators: Sequence[Any], package: Package, script_name: str, top_options: Mapping[str, Any]) -> Build:
         code = task_code(
             self._task,
             flow_datastore=self._obj.flow_datastore,
@@ -148,19 +167,26 @@ class _Launch:
         )
         submission = uuid.uuid4().hex
 
-        def build(name: str | None) -> Manifest:
-            return self._backend.build(launch_spec(self._task, self._options, code, self._settings, submission, name))
+        def build(name: str | None, *, restart: int = 0) -> Manifest:
+            return self._backend.build(launch_spec(self._task, self._options, code, self._settings, submission, name, restart))
 
         return build
 
-    def run(self, build: Callable[[str | None], Manifest]) -> None:
+    def run(self, build: Build) -> None:
         """Raises TaskFailed when the workload failed; whatever happens, only a workload that succeeded stays behind."""
-        client = KubernetesClient()
+        client, most = KubernetesClient(), self._max_restarts
         try:
-            created = self._submit(client, build)
-            namespace = created["metadata"]["namespace"]
-            running = RunningJobSet(client, self._backend, created, namespace=namespace, clock=self._clock, tell=self._tell)
-            self._follow(client, running)
+            for restart in itertools.count():
+                created = self._submit(client, partial(build, restart=restart))
+                namespace = created["metadata"]["namespace"]
+                running = RunningJobSet(client, self._backend, created, namespace=namespace, clock=self._clock, tell=self._tell)
+                status, others = self._follow(client, running)
+                if not starts_again(status, restart, most):
+                    self._conclude(running, after_restarts(status, restart, most), others)
+                    return
+                self._tell(starting_again.words(status, restart + 1, most))
+                self._delete(running)
+                running.await_pods_gone()
         except TaskFailed:
             raise
         except KubernetesExtError as error:
@@ -216,7 +242,8 @@ class _Launch:
                 self._supervised.release()
             raise
 
-    def _follow(self, client: ClusterClient, running: RunningJobSet) -> None:
+    def _follow(self, client: ClusterClient, running: RunningJobSet) -> Ended:
+        """How it ended, and the last lines of other ranks."""
         which = parse_logs(self._options.get("logs") or self._settings.logs)
         monitor = Monitor(client, running, self._reporter, clock=self._clock, which=which, timeline=self._timeline)
         self._tell(f"{self._backend.kind} {running.name} created in namespace {running.namespace}.")
@@ -239,7 +266,7 @@ class _Launch:
         finally:
             stall_watch.close()
             monitor.close()
-        self._conclude(running, status, monitor.other_last_lines(status))
+        return status, monitor.other_last_lines(status)
 
     def _conclude(self, running: RunningJobSet, status: WorkloadStatus, others: Mapping[int, Sequence[str]]) -> None:
         status = with_stored_lines(status, self._obj.flow_datastore, self._task, self._ids, self._reporter.line)

@@ -17,5 +17,8 @@ KUBERNETES_IMAGE_PULL_TIMEOUT = from_conf("KUBERNETES_IMAGE_PULL_TIMEOUT", 20 * 
 # Seconds after which ranks that stand still are told; 0: nobody looks. A gang that waits that long in silence is worth a look.
 KUBERNETES_STALL_TIMEOUT = from_conf("KUBERNETES_STALL_TIMEOUT", 10 * 60)
 
+# How often a workload that the cluster took away (eviction, preemption, a lost node) starts again within its attempt.
+KUBERNETES_MAX_RESTARTS = from_conf("KUBERNETES_MAX_RESTARTS", 3)
+
 # Seconds that a finished workload stays. Core's own setting, which Metaflow 2.19.0 doesn't have yet.
 KUBERNETES_JOB_TTL_SECONDS_AFTER_FINISHED = from_conf("KUBERNETES_JOB_TTL_SECONDS_AFTER_FINISHED", 7 * 24 * 60 * 60)

@@ -45,6 +45,7 @@ OURS: dict[str, str] = {
     "launch_timeout": TEXT,
     "image_pull_timeout": TEXT,
     "stall_timeout": TEXT,
+    "max_restarts": TEXT,
 }
 
 # On the command line --namespace is Metaflow's own.

@@ -43,6 +43,9 @@ class KubernetesDecorator(CoreKubernetesDecorator):
     stall_timeout : int, optional, default None
         Seconds after which ranks that stand still are told, with where each of them stands; nothing is stopped. 0: never
         look. Default METAFLOW_KUBERNETES_STALL_TIMEOUT, 10 minutes.
+    max_restarts : int, optional, default None
+        How often all ranks start again, within one attempt of @retry, after the cluster has taken one of them away: an
+        eviction, a preemption, a lost node. Default METAFLOW_KUBERNETES_MAX_RESTARTS, 3; 0 with @retry(times=0).
     """
     )
 

@@ -56,16 +56,24 @@ class TaskCode:
 
 
 def launch_spec(
-    task: TaskRef, options: Mapping[str, Any], code: TaskCode, settings: Settings, submission: str, name: str | None = None
+    task: TaskRef,
+    options: Mapping[str, Any],
+    code: TaskCode,
+    settings: Settings,
+    submission: str,
+    name: str | None = None,
+    restart: int = 0,
 ) -> LaunchSpec:
-    """`options` are the attributes of @kubernetes in the forms of the command line (decorators.attributes)."""
-    name = name or names.workload_name(task.flow, task.step, (task.run_id, task.task_id, str(task.attempt)))
+    """`options` are the attributes of @kubernetes in the forms of the command line (decorators.attributes). `restart` counts
+    the workloads of this attempt before this one."""
+    identity = (task.run_id, task.task_id, str(task.attempt), *([f"restart {restart}"] if restart else []))
+    name = name or names.workload_name(task.flow, task.step, identity)
     return LaunchSpec(
         name=name,
         namespace=options["namespace"],
-        groups=groups(name, task, options, code, settings),
+        groups=groups(name, task, options, code, settings, restart),
         labels=_labels(task, options),
-        annotations=_annotations(task, options, submission),
+        annotations={**_annotations(task, options, submission), **({labels.RESTART: str(restart)} if restart else {})},
         service_account=options.get("service_account") or None,
         image_pull_secrets=tuple(options.get("image_pull_secrets") or ()),
         deadline_seconds=int(float(options["run_time_limit"])) if options.get("run_time_limit") else None,
@@ -74,7 +82,9 @@ def launch_spec(
     )
 
 
-def groups(name: str, task: TaskRef, options: Mapping[str, Any], code: TaskCode, settings: Settings) -> tuple[Group, ...]:
+def groups(
+    name: str, task: TaskRef, options: Mapping[str, Any], code: TaskCode, settings: Settings, restart: int = 0
+) -> tuple[Group, ...]:
     """One group for a plain step; control and, from two ranks on, worker for a gang."""
     port = None if options.get("port") in (None, "") else quantities.whole(options["port"], "port", 1)
 
@@ -82,7 +92,7 @@ def groups(name: str, task: TaskRef, options: Mapping[str, Any], code: TaskCode,
         return Group(
             name=role,
             replicas=replicas,
-            container=_container(task, options, settings, code, name, script, port, layers),
+            container=_container(task, options, settings, code, name, script, port, layers, restart),
             placement=_placement(options),
             storage=_storage(options),
         )
@@ -95,13 +105,13 @@ def groups(name: str, task: TaskRef, options: Mapping[str, Any], code: TaskCode,
         "MF_MASTER_ADDR", template="$(METAFLOW_KUBERNETES_JOBSET_NAME)-control-0-0.$(METAFLOW_KUBERNETES_JOBSET_NAME)"
     )
     gang = (*jobset, address, *environment.literals(gang_environment.manifest_variables(task.task_id, task.num_parallel, port)))
-    restart = environment.fields({"JOBSET_RESTART_ATTEMPT": f"metadata.annotations['{labels.JOBSET_RESTART_ATTEMPT}']"})
+    jobset_attempt = environment.fields({"JOBSET_RESTART_ATTEMPT": f"metadata.annotations['{labels.JOBSET_RESTART_ATTEMPT}']"})
     control = environment.literals({"MF_CONTROL_INDEX": "0", "UBF_CONTEXT": "ubf_control"})
     worker = (*environment.fields(WORKER_FIELDS), *environment.literals({"UBF_CONTEXT": "ubf_task"}))
-    found = [group(CONTROL, 1, container_script.control(code.script), gang, restart, control)]
+    found = [group(CONTROL, 1, container_script.control(code.script), gang, jobset_attempt, control)]
     if task.num_parallel > 1:
         script = container_script.worker(code.script)
-        found.append(group(WORKER, task.num_parallel - 1, script, gang, restart, worker))
+        found.append(group(WORKER, task.num_parallel - 1, script, gang, jobset_attempt, worker))
     return tuple(found)
 
 
@@ -114,12 +124,14 @@ def _container(
     script: str,
     port: int | None,
     layers: Sequence[Sequence[environment.EnvVar]],
+    restart: int,
 ) -> ContainerSpec:
     secrets = options.get("secrets") or ()
     own = {
         gang_environment.CONTRACT: gang_environment.CONTRACT_VERSION,
         "METAFLOW_KUBERNETES_WORKLOAD": "1",
         "METAFLOW_KUBERNETES_WORKLOAD_NAME": name,
+        **({"METAFLOW_KUBERNETES_RESTART": str(restart)} if restart else {}),
         "METAFLOW_RUNTIME_ENVIRONMENT": "kubernetes",
         "METAFLOW_RUN_ID": task.run_id,
         hang_watch.LIMIT: str(stall_timeout(options, settings)),

@@ -23,6 +23,7 @@ class Settings:
     launch_timeout: int = 24 * 60 * 60
     image_pull_timeout: int = 20 * 60
     stall_timeout: int = 10 * 60
+    max_restarts: int = 3
     task_environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -41,6 +42,7 @@ def read_settings(datastore_type: str) -> Settings:
         launch_timeout=quantities.whole(config.KUBERNETES_LAUNCH_TIMEOUT, "METAFLOW_KUBERNETES_LAUNCH_TIMEOUT"),
         image_pull_timeout=quantities.whole(config.KUBERNETES_IMAGE_PULL_TIMEOUT, "METAFLOW_KUBERNETES_IMAGE_PULL_TIMEOUT"),
         stall_timeout=quantities.whole(config.KUBERNETES_STALL_TIMEOUT, "METAFLOW_KUBERNETES_STALL_TIMEOUT"),
+        max_restarts=quantities.whole(config.KUBERNETES_MAX_RESTARTS, "METAFLOW_KUBERNETES_MAX_RESTARTS"),
         task_environment=task_environment(datastore_type),
     )
 

@@ -89,7 +89,7 @@ def _check_sizes(attributes: dict[str, Any]) -> None:
         whole_number(attributes["gpu"], "gpu", least=0)
     if attributes["port"] is not None:
         whole_number(attributes["port"], "port", least=1, most=65535)
-    for name in ("grace_period", "launch_timeout", "image_pull_timeout", "stall_timeout"):
+    for name in ("grace_period", "launch_timeout", "image_pull_timeout", "stall_timeout", "max_restarts"):
         if attributes[name] is not None:
             whole_number(attributes[name], name, least=0)
     whole_number(attributes["hostname_resolution_timeout"], "hostname_resolution_timeout", least=1)
@@ -145,5 +145,5 @@ def _check_structures(attributes: dict[str, Any]) -> None:
         if value is not None and not isinstance(value, (list, tuple)):
             raise InvalidSpec(f"{name} is a list, not {json.dumps(value, default=str)}.")
     for key, value in (attributes["labels"] or {}).items():
-        names.require_label(key, "" if value is None else str(value), "labels")
+        names.require_label(key, "" if value is None else str(value), "@kubernetes(labels=...)")
     is_true(attributes["use_tmpfs"])

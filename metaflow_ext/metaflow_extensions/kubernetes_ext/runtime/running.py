@@ -5,6 +5,7 @@ Watches run in threads and only fill an inbox; everything else happens in the th
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from types import TracebackType
@@ -14,9 +15,11 @@ from ..backends.base import Backend
 from ..cluster.protocol import JOBS as JOB_RESOURCE
 from ..cluster.protocol import PODS as POD_RESOURCE
 from ..cluster.protocol import ClusterClient, WatchEvent
-from ..cluster.retry import retrying
+from ..cluster.retry import Backoff, retrying
 from ..errors import ClusterError, Forbidden, NotFound, Unavailable
+from ..status.incidents import NODE_LOST_AFTER
 from ..status.model import Observation, Phase, WorkloadStatus
+from ..status.reading import moment
 from .clock import Clock, RealClock
 from .closer_look import CloserLook
 from .feeds import Degraded, Ended, Feeds, Message, Refused, Selection, Trouble
@@ -26,6 +29,7 @@ from .resources import kubectl_delete, resource_of
 
 STEP_SECONDS = 5.0  # deadlines are computed, not watched: look at the time this often
 SETTLE_SECONDS = 2.0
+_GONE_SECONDS = 600.0  # for pods to end, whatever their grace periods
 _CONFIRM = "confirm"
 
 
@@ -222,6 +226,23 @@ class RunningJobSet:
                 body=error.body,
             ) from error
         self._killed_at = self._clock.now()
+
+    def await_pods_gone(self) -> None:
+        """After `kill`: return when its pods are gone, or ought to be, since those of a lost node stay."""
+        selector = self._backend.pod_selector(self._name)
+        give_up_at = self._clock.monotonic() + _GONE_SECONDS
+        for delay in Backoff(longest=5.0).delays():
+            if self._clock.monotonic() > give_up_at:
+                return
+            with contextlib.suppress(ClusterError):
+                pods = self._client.list(POD_RESOURCE, self._namespace, label_selector=selector).get("items") or ()
+                if not any(self._is_expected_to_end(pod) for pod in pods):
+                    return
+            self._clock.sleep(delay)
+
+    def _is_expected_to_end(self, pod: Mapping[str, Any]) -> bool:
+        due = moment(pod, "metadata", "deletionTimestamp")
+        return due is None or self._clock.now() < due + NODE_LOST_AFTER
 
     def close(self) -> None:
         """End the watches. The workload goes on."""

@@ -15,6 +15,7 @@ USER = f"{PREFIX}user"
 # Annotations.
 SUBMISSION = f"{PREFIX}submission"  # random per submitting process: tells our own lost create from somebody else's object
 WORLD_SIZE = f"{PREFIX}world-size"
+RESTART = f"{PREFIX}restart"  # how many workloads of the same attempt the cluster has taken away before this one
 CLIENT = f"{PREFIX}client"  # the process that follows the workload: runtime.process.Client as JSON
 KILLED_BY = f"{PREFIX}killed-by"  # left by `kubernetes kill` before the deletion, for whoever follows the workload
 STALLED = f"{PREFIX}stalled"  # status.stalled.Stalled as JSON, while no rank gets on
