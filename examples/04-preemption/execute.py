@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,14 +16,16 @@ SELECTOR = "metaflow.org/flow=PreemptionFlow,metaflow.org/step=train,jobset.sigs
 
 def main() -> int:
     command = [sys.executable, "-u", str(HERE / "flow.py"), "run", "--with", "kubernetes:logs=all", *sys.argv[1:]]
-    is_evicted = False
+    trained: set[str] = set()  # the ranks that are well on their way
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
         assert run.stdout is not None
         for line in run.stdout:
             print(line, end="", flush=True)
-            if not is_evicted and line.rstrip().endswith("[rank 1] step 20"):
-                evict()
-                is_evicted = True
+            found = re.search(r"\[rank (\d)\] step 20$", line.rstrip())
+            if found and found[1] not in trained:
+                trained.add(found[1])
+                if trained == {"0", "1"}:
+                    evict()
     return run.returncode
 
 

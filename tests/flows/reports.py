@@ -18,6 +18,7 @@ _REPLACED = [
     (r'File "[^"]*/', 'File ".../'),
     (r"\d+/\d+ nodes", "N/N nodes"),
     (r"\b(contract|t)-[0-9a-f]{10,12}\b", "NAMESPACE"),
+    (r"What was said: .*", "What was said: WORDS OF THE REGISTRY"),  # the kubelet has several, one after the other
     # Which of the others still ran when it was told is a race.
     (_VICTIM, "was stopped because of it"),
 ]

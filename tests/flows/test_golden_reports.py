@@ -125,7 +125,7 @@ def disturbed(runner: Runner, disturb: Callable[[str], object], seconds: str = "
     """A gang of 2 while which something happens to the pod of rank 1."""
     with running_gang(runner, seconds, options=options) as (process, lines):
         pod = runner.kubectl("get", "pods", "-o", "jsonpath={.items[0].metadata.name}", "-l", RANK_1)
-        assert eventually(lambda: "hello from rank 1" in runner.kubectl("logs", pod), 60), runner.kubectl("logs", pod)
+        assert eventually(lambda: "hello from rank 1" in runner.as_admin("logs", pod), 60), runner.as_admin("logs", pod)
         disturb(pod)
     return Done(process.returncode, "".join(lines))
 
