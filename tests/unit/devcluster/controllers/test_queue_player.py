@@ -72,8 +72,8 @@ def waits(entries: Sequence[Entry], workload: str = "") -> list[str]:
             phase += f": {waiting.summary}"
         if moment.status.is_terminal:
             break
-        if phase.startswith("Queued: Waits in queue lq."):
-            continue  # before Kueue has said anything
+        if phase.startswith("Queued: Waits in queue lq.") or phase.endswith(", is being started."):
+            continue  # before Kueue has said anything; between two of its writes
         if phase not in ("Pending", "Starting") and found[-1:] != [phase]:
             found.append(phase)
     return found
@@ -84,6 +84,7 @@ PLAYED = [
     pytest.param("kueue_inadmissible.s2", "JobSet", "g", id="can never start"),
     pytest.param("kueue_deactivated.s2", "JobSet", "g", id="deactivated and activated again"),
     pytest.param("recorded/kq_preempted", "JobSet", "low", id="preempted"),
+    pytest.param("recorded/kq_drained", "JobSet", "g", id="its ClusterQueue is drained and comes back"),
     pytest.param("recorded/kq_stopped", "JobSet", "stop", id="deactivated for good"),
     pytest.param("recorded/kq_check_retried", "JobSet", "g", id="an admission check wants another try"),
     pytest.param("recorded/kq_check_rejected", "JobSet", "g", id="an admission check rejects it"),
