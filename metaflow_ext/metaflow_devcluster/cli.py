@@ -196,14 +196,21 @@ def _run(parsed: argparse.Namespace) -> int:
 def _run_command(command: list[str], environment: dict[str, str]) -> int:
     """Run it in the foreground; signals go on to it, except those that the terminal has sent it already."""
     process: subprocess.Popen[bytes] | None = None
+    early: list[int] = []  # the command may run, and be told of, before Popen has returned
 
     def forward(number: int, frame: FrameType | None) -> None:
-        if process is not None and not (number in (signal.SIGINT, signal.SIGQUIT) and _in_foreground()):
+        if number in (signal.SIGINT, signal.SIGQUIT) and _in_foreground():
+            return
+        if process is None:
+            early.append(number)
+        else:
             process.send_signal(number)
 
     before = {number: signal.signal(number, forward) for number in _FORWARDED}
     try:
         process = subprocess.Popen(command, env=environment)
+        for number in early:
+            process.send_signal(number)
         code = process.wait()
     except OSError as error:
         raise LifecycleError(f"{command[0]} can not be run: {error.strerror}.") from error

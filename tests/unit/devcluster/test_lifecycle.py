@@ -11,9 +11,11 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from metaflow_devcluster import cli
 from metaflow_devcluster.cli import main
 from metaflow_devcluster.lifecycle import Home, LifecycleError, leftover_processes
 
@@ -109,6 +111,18 @@ def test_run_passes_signals_on_and_ends_its_cluster() -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 9
     assert not kubeconfig.parent.exists()
+
+
+def test_a_signal_that_comes_before_the_command_is_known_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = subprocess.Popen
+
+    def slow(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        process = made(*arguments, **options)
+        os.kill(os.getpid(), signal.SIGTERM)
+        return process
+
+    monkeypatch.setattr(cli.subprocess, "Popen", slow)
+    assert cli._run_command(["sleep", "60"], dict(os.environ)) == 128 + signal.SIGTERM
 
 
 def test_a_cluster_of_run_ends_with_its_starter_however_that_ends() -> None:
