@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -56,6 +57,7 @@ class Tests:
     selection: bool  # only some tests are wanted: a stage without any is then no failure
     counts: Counts = field(default_factory=Counts)
     failed: list[str] = field(default_factory=list)
+    begun: subprocess.Popen[str] | None = None
 
     def check(self, *command: str) -> bool:
         """A tool whose output matters only when it fails."""
@@ -65,6 +67,27 @@ class Tests:
         if done.returncode:
             print(done.stdout, flush=True)
         return done.returncode == 0
+
+    def begin(self, *command: str) -> bool:
+        """A check that runs beside the stages that follow, with the cores that these leave."""
+        self.begun = subprocess.Popen(
+            ["nice", "-n", "9", *command], cwd=ROOT, env=variables(self.place), text=True, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        return True
+
+    def end_of_begun(self) -> bool:
+        assert self.begun is not None
+        output, _ = self.begun.communicate()
+        if self.begun.returncode:
+            print(output, flush=True)
+        return self.begun.returncode == 0
+
+    def close(self) -> None:
+        """What was begun is not wanted any more."""
+        if self.begun is not None and self.begun.poll() is None:
+            os.killpg(self.begun.pid, signal.SIGTERM)
+            self.begun.communicate()
 
     def pytest(self, name: str, *arguments: str, inside: tuple[str, ...] = ()) -> bool:
         report = self.place / f"junit-{name}.xml"
@@ -97,6 +120,7 @@ def main() -> int:
                 if not options.keep_going:
                     break
     finally:
+        tests.close()
         if cluster is not None:
             cluster.down()
     if cluster is None and not (options.quick or paths):
@@ -124,7 +148,7 @@ def stages(
     """Names, and functions that say whether all was well. What fails quickly and often comes first."""
     if paths:
         return [("tests", lambda: tests.pytest("tests", "-v", *arguments))]
-    unit = ["tests", *(f"--ignore=tests/{name}" for name in NOT_UNIT), "-m", "not real", "-q", f"-n{usable_cores()}"]
+    unit = ["tests", *(f"--ignore=tests/{name}" for name in NOT_UNIT), "-m", "not real", "-q", f"-n{2 * usable_cores()}"]
     flows = ["tests/flows", "-m", "not real", "-v", *FLOWS_AT_ONCE]
     real = ["tests/contract", "tests/flows", "-m", "real", "-v", *FLOWS_AT_ONCE]
     result: list[tuple[str, Callable[[], bool]]] = [
@@ -135,11 +159,13 @@ def stages(
         ("unit tests", lambda: tests.pytest("unit", *unit, *arguments)),
     ]
     if cluster is not None:
+        cell = ("one cell of the matrix of versions begins in the background", lambda: tests.begin("tests/matrix/run"))
+        result.insert(-1, cell)
         result.append(("the real Kubernetes begins to build in the background", cluster.prepare))
     if not quick:
         result.append(("flows on the development cluster", lambda: tests.pytest("flows", *flows, *arguments)))
     if cluster is not None:
-        result.append(("one cell of the matrix of versions", lambda: tests.check("tests/matrix/run")))
+        result.append(("one cell of the matrix of versions ends", tests.end_of_begun))
         result.append(("the real Kubernetes comes up", cluster.up))
         result.append(("tests on the real Kubernetes", lambda: tests.pytest("real", *real, *arguments, inside=INSIDE)))
     return result
