@@ -16,7 +16,7 @@ def test_a_run_under_faults_ends_as_it_would_without(runner: Runner, seed: int) 
     assert not outcome.wrong, str(outcome)
 
 
-@pytest.mark.parametrize("seed", [2, 3, 4, 6])
+@pytest.mark.parametrize("seed", [2, 3])
 def test_a_run_under_other_faults_ends_as_it_would_without(runner: Runner, seed: int) -> None:
     outcome = run(runner, scenario(seed))
     assert not outcome.wrong, str(outcome)
