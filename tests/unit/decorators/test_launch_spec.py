@@ -25,11 +25,16 @@ SCRIPT = TaskScript(
 
 
 def make(
-    num_parallel: int | None = None, code: TaskCode | None = None, settings: Settings | None = None, **options: Any
+    num_parallel: int | None = None,
+    code: TaskCode | None = None,
+    settings: Settings | None = None,
+    restart: int = 0,
+    **options: Any,
 ) -> LaunchSpec:
     attributes = {**Core.defaults, "namespace": "default", "image": "python:3.11", "run_time_limit": 432000, **options}
     task = TaskRef(flow="Flow", run_id="1", step="train_it", task_id="7", attempt=0, user="me", num_parallel=num_parallel)
-    return launch_spec(task, attributes, code or TaskCode(script=SCRIPT, environment={}), settings or Settings(), "abc")
+    code = code or TaskCode(script=SCRIPT, environment={})
+    return launch_spec(task, attributes, code, settings or Settings(), "abc", restart=restart)
 
 
 def env(group: Group) -> dict[str, str | None]:
@@ -52,6 +57,15 @@ def test_a_plain_step_is_one_group() -> None:
 )
 def test_a_gang_is_control_and_worker(size: int, groups: list[tuple[str, int]]) -> None:
     assert [(group.name, group.replicas) for group in make(size).groups] == groups
+
+
+def test_each_start_of_an_attempt_is_a_workload_of_its_own_and_its_ranks_know_which() -> None:
+    first, second, third = (make(2, restart=number) for number in range(3))
+    assert len({first.name, second.name, third.name}) == 3
+    assert second.name == make(2, restart=1).name
+    assert labels.RESTART not in first.annotations
+    assert second.annotations[labels.RESTART] == "1"
+    assert [env(group).get("METAFLOW_KUBERNETES_RESTART") for group in third.groups] == ["2", "2"]
 
 
 def test_every_rank_gets_core_s_variables() -> None:

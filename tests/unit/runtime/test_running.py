@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -296,6 +297,22 @@ def test_kill_deletes_our_object_only(scene: Scene) -> None:
     assert calls == [{"propagation": "Background", "uid": scene.running.uid}]
     assert scene.cluster.names(JOBSETS) == []
     assert scene.running.killed_at == scene.clock.now()
+
+
+def test_after_a_kill_pods_are_awaited_but_not_those_of_a_lost_node(scene: Scene) -> None:
+    scene.gang.start()
+    scene.running.kill()
+    due = (scene.clock.now() + timedelta(seconds=30)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    scene.gang.set_pod(0, "Running", deletionTimestamp=due)
+    scene.gang.set_pod(1, "Running", deletionTimestamp=due)  # nobody hears from it any more
+    scene.clock.at(20, lambda: scene.cluster.remove(PODS, scene.gang.pod_name(0)))
+    started = scene.clock.monotonic()
+    scene.running.await_pods_gone()
+    assert 40 <= scene.clock.monotonic() - started < 50
+    scene.cluster.requests.clear()
+    scene.cluster.remove(PODS, scene.gang.pod_name(1))
+    scene.running.await_pods_gone()
+    assert dict(scene.cluster.requests) == {("list", "pods"): 1}
 
 
 def test_kill_is_repeated_while_the_server_is_away(scene: Scene) -> None:
