@@ -95,7 +95,15 @@ def test_why_kueue_lets_it_wait_is_in_the_recording() -> None:
         "status": {"conditions": [reason]},
     }
     cluster.update(workloads, queued)
+
+    def say(message: str) -> None:
+        """More often than anybody lists."""
+        cluster.update(workloads, {**queued, "status": {"conditions": [{**reason, "message": message}]}})
+
+    for number in range(4):
+        clock.at(3 + number / 10, lambda number=number: say(f"{number} more needed"))
     clock.at(20, lambda: cluster.remove(JOBSETS, name))
     _, entries = record(clock, cluster, gang)
     waits = [moment.status.waiting.summary for moment in replay.moments(entries) if moment.status.waiting]
-    assert any("insufficient unused quota for cpu" in summary for summary in waits)
+    for words in ("insufficient unused quota for cpu", *(f"{number} more needed" for number in range(4))):
+        assert any(words in summary for summary in waits), words

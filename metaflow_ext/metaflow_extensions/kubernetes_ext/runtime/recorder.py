@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from ..backends.base import Backend
-from ..cluster.protocol import EVENTS, JOBS, PODS, ClusterClient, Resource, WatchEvent
+from ..cluster.protocol import EVENTS, JOBS, PODS, ClusterClient, WatchEvent
 from ..errors import ClusterError
 from ..spec import labels
 from ..status.model import Phase
@@ -26,6 +26,7 @@ from .resources import resource_of
 
 REMOVED = "<removed>"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_ADMISSION = "admission"  # Kueue's Workload; where it may not be watched it is listed now and then
 _EVENTS_SECONDS = 10.0
 _AFTER_THE_END = 5.0  # seconds in which the last changes still come
 
@@ -73,10 +74,11 @@ class Recorder:
         selections.append(Selection(source=POD_SOURCE, resource=PODS, label_selector=backend.pod_selector(name)))
         if jobs := backend.job_selector(name):
             selections.append(Selection(source="jobs", resource=JOBS, label_selector=jobs))
+        if is_queued_by_kueue(workload) and (kueue := kueue_resource(client)):
+            of_job = f"{labels.KUEUE_JOB_UID}={uid_of(workload)}"
+            selections.append(Selection(source=_ADMISSION, resource=kueue, label_selector=of_job))
         self._kinds = {selection.source: selection.resource for selection in selections}
         self._feeds = Feeds(client, self._namespace, tuple(selections), clock)
-        self._kueue = kueue_resource(client) if is_queued_by_kueue(workload) else None
-        self._uid = uid_of(workload)
 
     def record(self) -> Phase:
         """Until the workload has ended, and a few seconds beyond. Its last phase."""
@@ -90,17 +92,18 @@ class Recorder:
                         self._hear(source, message)
                 if self._clock.monotonic() >= events_at:
                     events_at = self._clock.monotonic() + _EVENTS_SECONDS
-                    self._read_the_rest()
+                    self._read_events()
                 previous = self._backend.reduce(self._picture.observation(self._clock.now()), previous)
                 if ends_at is None and (previous.is_terminal or self._picture.is_missing):
                     ends_at = self._clock.monotonic() + _AFTER_THE_END
-            self._read_the_rest()
+            self._read_events()
             return previous.phase if previous else Phase.PENDING
         finally:
             self._feeds.close()
 
     def _hear(self, source: str, event: WatchEvent) -> None:
-        self._picture.apply(source, event, self._clock.now())
+        if source != _ADMISSION:
+            self._picture.apply(source, event, self._clock.now())
         if event.type != "SYNCED":
             self._see(source, event.type, event.object)
             return
@@ -130,17 +133,13 @@ class Recorder:
         t = round((self._clock.now() - self._start).total_seconds(), 3)
         self._write(json.dumps({"t": t, "type": kind, "object": redacted(obj)}))
 
-    def _read_the_rest(self) -> None:
-        """What no watch brings. Without it, the recording is still one."""
+    def _read_events(self) -> None:
+        """They are not watched. Without them, the recording is still one."""
         with suppress(ClusterError):
-            if self._kueue:
-                self._read(self._kueue, label_selector=f"{labels.KUEUE_JOB_UID}={self._uid}")
             for uid in self._about():
-                self._read(EVENTS, field_selector=f"involvedObject.uid={uid}")
-
-    def _read(self, resource: Resource, **selectors: str) -> None:
-        for item in self._client.list(resource, self._namespace, **selectors).get("items") or ():
-            self._line("ADDED", {"apiVersion": resource.api_version, "kind": resource.kind, **item})
+                listed = self._client.list(EVENTS, self._namespace, field_selector=f"involvedObject.uid={uid}")
+                for item in listed.get("items") or ():
+                    self._line("ADDED", {"apiVersion": EVENTS.api_version, "kind": EVENTS.kind, **item})
 
     def _about(self) -> Iterator[str]:
         for uid, (_, obj) in list(self._versions.items()):
