@@ -45,7 +45,9 @@ def datastore() -> Datastore:
 
 
 @pytest.fixture
-def start(datastore: Datastore) -> Iterator[Start]:
+def start(datastore: Datastore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    """Of the processes of this session, which may compute for other tests, it hears nothing."""
+    monkeypatch.setattr(processes, "others_cpu", lambda is_container: 0.0)
     started: list[HangWatch] = []
 
     def make(limit: float, progress: Callable[[], tuple[int, str]] = lambda: (0, "")) -> HangWatch:
