@@ -27,7 +27,7 @@ def lines(status: WorkloadStatus, others: Mapping[int, Sequence[str]] | None = N
     if failure is None:
         return [f"The workload ended as {status.phase}. {status.message}".rstrip()]
     found = [failure.summary, facts(status, failure), *last_lines(failure)]
-    ranks = [f"{MARGIN}{line}" for line in rank_lines(status.ranks, failure.rank)] if status.size > 1 else []
+    ranks = [f"{MARGIN}{line}" for line in rank_lines(status.ranks, failure)] if status.size > 1 else []
     found += events(failure, room=MAX_LINES - len(found) - len(ranks) - 2)
     if ranks:
         found += ["The ranks:", *ranks]

@@ -5,28 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..status.model import RankStatus
+from ..status.model import Category, Failure, RankStatus
 
 MAX_SINGLE = 8  # ranks that have a line each
 MAX_LINES = 8
 
 
-def rank_lines(found: Sequence[RankStatus], culprit: int | None) -> list[str]:
+# Of the culprit: whether its pod is gone already when it is told is a race.
+_TAKEN_AWAY = {
+    Category.EVICTED: "was evicted",
+    Category.PREEMPTED: "was preempted",
+    Category.NODE_LOST: "was lost with its node",
+    Category.DELETED: "was deleted",
+}
+
+
+def rank_lines(found: Sequence[RankStatus], failure: Failure) -> list[str]:
     """The culprit first where ranks are folded, then those that failed by themselves; lines beyond the limit are counted."""
+    culprit = failure.rank
     ranks = [replace(rank, is_collateral=False) if rank.rank == culprit else rank for rank in found]
     ordered = sorted(ranks, key=lambda rank: (rank.is_collateral or rank.phase == "Succeeded", rank.rank))
     if len(ordered) <= MAX_SINGLE:
-        return [_line([rank], culprit) for rank in ordered]
+        return [_line([rank], failure) for rank in ordered]
     groups: dict[tuple[bool, str, str], list[RankStatus]] = {}
     for rank in sorted(ordered, key=lambda rank: rank.rank != culprit):
-        groups.setdefault((rank.rank == culprit, rank.role, _fate(rank, culprit)), []).append(rank)
-    lines = [_line(group, culprit) for group in groups.values()]
+        groups.setdefault((rank.rank == culprit, rank.role, _fate(rank, failure)), []).append(rank)
+    lines = [_line(group, failure) for group in groups.values()]
     left = sum(len(group) for group in [*groups.values()][MAX_LINES:])
     return [*lines[:MAX_LINES], *([f"and {left} more ranks"] if left else [])]
 
 
-def _line(group: Sequence[RankStatus], culprit: int | None) -> str:
-    first, fate = group[0], _fate(group[0], culprit)
+def _line(group: Sequence[RankStatus], failure: Failure) -> str:
+    first, fate = group[0], _fate(group[0], failure)
     nodes = sorted({rank.node for rank in group if rank.node})
     where = "" if not nodes else f" on {nodes[0]}" if len(nodes) == 1 else f" on {len(nodes)} nodes"
     if len(group) == 1:
@@ -35,13 +45,15 @@ def _line(group: Sequence[RankStatus], culprit: int | None) -> str:
     return f"ranks {ranges([rank.rank for rank in group])} ({len(group)} {first.role}s){where}: {many}"
 
 
-def _fate(rank: RankStatus, culprit: int | None) -> str:
+def _fate(rank: RankStatus, failure: Failure) -> str:
+    if rank.rank == failure.rank and failure.category in _TAKEN_AWAY:
+        return _TAKEN_AWAY[failure.category]
     if rank.is_collateral:
         return "was stopped because of it"
     if rank.phase == "Succeeded":
         return "succeeded"
     if rank.phase in ("Running", "Pending"):
-        return f"was {rank.phase.lower()}" + ("" if rank.rank == culprit else ", stopped because of it")
+        return f"was {rank.phase.lower()}" + ("" if rank.rank == failure.rank else ", stopped because of it")
     facts = [rank.reason] if rank.reason else []
     facts += [] if rank.exit_code is None else [f"exit code {rank.exit_code}"]
     return rank.phase.lower() + (f" ({', '.join(facts)})" if facts else "")
