@@ -18,7 +18,7 @@ TESTS = (
     "tests/unit/decorators",
     "tests/contract",
     "tests/flows/test_gangs.py::test_a_gang_of_any_size[2-devcluster]",
-    "tests/flows/test_on_both.py::test_the_report_names_the_culprit[exit 3 on a worker-devcluster]",
+    "tests/flows/test_golden_reports.py::test_a_gang_that_fails[exit-devcluster]",
 )
 
 
