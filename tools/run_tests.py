@@ -57,7 +57,7 @@ class Tests:
     selection: bool  # only some tests are wanted: a stage without any is then no failure
     counts: Counts = field(default_factory=Counts)
     failed: list[str] = field(default_factory=list)
-    begun: subprocess.Popen[str] | None = None
+    begun: subprocess.Popen[bytes] | None = None
 
     def check(self, *command: str) -> bool:
         """A tool whose output matters only when it fails."""
@@ -69,25 +69,18 @@ class Tests:
         return done.returncode == 0
 
     def begin(self, *command: str) -> bool:
-        """A check that runs beside the stages that follow, with the cores that these leave."""
+        """Preparations beside the stages that follow, with the cores that these leave; who needs them says what is wrong."""
         self.begun = subprocess.Popen(
-            ["nice", "-n", "9", *command], cwd=ROOT, env=variables(self.place), text=True, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            ["nice", "-n", "9", *command], cwd=ROOT, env=variables(self.place), start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         return True
-
-    def end_of_begun(self) -> bool:
-        assert self.begun is not None
-        output, _ = self.begun.communicate()
-        if self.begun.returncode:
-            print(output, flush=True)
-        return self.begun.returncode == 0
 
     def close(self) -> None:
         """What was begun is not wanted any more."""
         if self.begun is not None and self.begun.poll() is None:
             os.killpg(self.begun.pid, signal.SIGTERM)
-            self.begun.communicate()
+            self.begun.wait()
 
     def pytest(self, name: str, *arguments: str, inside: tuple[str, ...] = ()) -> bool:
         report = self.place / f"junit-{name}.xml"
@@ -159,13 +152,13 @@ def stages(
         ("unit tests", lambda: tests.pytest("unit", *unit, *arguments)),
     ]
     if cluster is not None:
-        cell = ("one cell of the matrix of versions begins in the background", lambda: tests.begin("tests/matrix/run"))
-        result.insert(-1, cell)
+        cell = "one cell of the matrix of versions is set up in the background"
+        result.insert(0, (cell, lambda: tests.begin("tests/matrix/run", "--set-up")))
         result.append(("the real Kubernetes begins to build in the background", cluster.prepare))
     if not quick:
         result.append(("flows on the development cluster", lambda: tests.pytest("flows", *flows, *arguments)))
     if cluster is not None:
-        result.append(("one cell of the matrix of versions ends", tests.end_of_begun))
+        result.append(("one cell of the matrix of versions", lambda: tests.check("tests/matrix/run")))
         result.append(("the real Kubernetes comes up", cluster.up))
         result.append(("tests on the real Kubernetes", lambda: tests.pytest("real", *real, *arguments, inside=INSIDE)))
     return result

@@ -22,7 +22,7 @@ from typing import IO, Any
 
 from .node.environment import SHARED_FILES
 
-START_TIMEOUT, STOP_TIMEOUT = 20.0, 10.0
+START_TIMEOUT, STOP_TIMEOUT = 60.0, 10.0
 _POLL = 0.03
 _started: list[subprocess.Popen[bytes]] = []  # they outlive this process; nobody is to wait for them
 _BOOT = "import sys; sys.path.append(sys.argv.pop(1)); from metaflow_devcluster.cli import main; sys.exit(main())"

@@ -39,7 +39,7 @@ def port() -> int:
 
 
 def test_digits_are_learned_by_four_ranks_as_by_one(runner: Runner) -> None:
-    done = runner.run(str(EXAMPLES / "01-digits" / "flow.py"), "run", "--with", "kubernetes", timeout=300)
+    done = runner.run(str(EXAMPLES / "01-digits" / "flow.py"), "run", "--with", "kubernetes", timeout=600)
 
     assert done.code == 0, str(done)
     accuracy = re.search(r"accuracy (0\.\d+) .* weights within (\S+) of", done.output)
@@ -58,7 +58,7 @@ def test_digits_are_learned_by_four_ranks_as_by_one(runner: Runner) -> None:
 
 @pytest.mark.long
 def test_a_sweep_keeps_the_best_setting(runner: Runner) -> None:
-    done = runner.run(str(EXAMPLES / "02-sweep" / "flow.py"), "run", "--with", "kubernetes", "--folds", "2", timeout=300)
+    done = runner.run(str(EXAMPLES / "02-sweep" / "flow.py"), "run", "--with", "kubernetes", "--folds", "2", timeout=600)
 
     assert done.code == 0, str(done)
     scores = [float(score) for score in re.findall(r"gamma=\S+ +accuracy (\S+)", done.output)]
@@ -112,9 +112,9 @@ def test_a_stranger_at_the_door_is_sent_away(ranks_module: ModuleType, port: int
     stranger.start()
     control = threading.Thread(target=one, args=(0,))
     control.start()
-    stranger.join(timeout=30)
+    stranger.join(timeout=60)
     one(1)
-    control.join(timeout=30)
+    control.join(timeout=60)
 
     assert sums == {9: -1.0, 0: 2.0, 1: 2.0}
 

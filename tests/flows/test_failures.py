@@ -20,7 +20,7 @@ def left_over(runner: Runner, flow: str = "GangFlow", step: str = "train") -> st
     return runner.kubectl("get", "jobsets,jobs,pods", "-o", "name", "-l", f"metaflow.org/flow={flow},metaflow.org/step={step}")
 
 
-def eventually(check: Callable[[], bool], seconds: float = 20) -> bool:
+def eventually(check: Callable[[], bool], seconds: float = 60) -> bool:
     deadline = time.monotonic() + seconds
     while not check():
         if time.monotonic() > deadline:

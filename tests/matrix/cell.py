@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +24,12 @@ TESTS = (
 )
 
 
-def main(requirements: list[str]) -> int:
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--set-up", action="store_true")
+    parser.add_argument("requirements", nargs="*")
+    options = parser.parse_args()
+    requirements: list[str] = options.requirements
     name = (
         f"matrix-{sys.version_info[0]}.{sys.version_info[1]}-{hashlib.sha256(' '.join(requirements).encode()).hexdigest()[:8]}"
     )
@@ -34,9 +41,11 @@ def main(requirements: list[str]) -> int:
     except SetupFailed as error:
         say(str(error))
         return 1
-    command = ["python", "-m", "pytest", "-q", "-n2", "-m", "not real", *TESTS]
+    if options.set_up:
+        return 0
+    command = ["python", "-m", "pytest", "-q", f"-n{2 * (os.cpu_count() or 1)}", "-m", "not real", *TESTS]
     return subprocess.run(command, cwd=ROOT, env=variables(place)).returncode
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -49,18 +49,20 @@ def commit() -> str:
     return subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def run(cell: Cell) -> bool:
+def run(cell: Cell, options: list[str]) -> bool:
     say(f"--- {cell}")
     python = interpreter(cell.python)
     if python is None:
         say(f"PYTHON {cell.python} IS NOT ON THIS MACHINE: not tested")
         return False
-    return subprocess.run([python, str(ROOT / "tests" / "matrix" / "cell.py"), *cell.requirements], cwd=ROOT).returncode == 0
+    command = [python, str(ROOT / "tests" / "matrix" / "cell.py"), *options, *cell.requirements]
+    return subprocess.run(command, cwd=ROOT).returncode == 0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tests/matrix/run", description=__doc__)
     parser.add_argument("--all", action="store_true", help="all cells (about 3 minutes each), not only the one of this commit")
+    parser.add_argument("--set-up", action="store_true", help="only install what the cells need")
     parser.add_argument("--list", action="store_true", help="show them")
     options = parser.parse_args()
     cells = CELLS if options.all else sampled(commit())
@@ -68,7 +70,7 @@ def main() -> int:
         print("\n".join(map(str, CELLS)))
         return 0
     os.environ["METAFLOW_KUBERNETES_EXT_MATRIX"] = "1"
-    results = {str(cell): run(cell) for cell in cells}
+    results = {str(cell): run(cell, ["--set-up"] if options.set_up else []) for cell in cells}
     for name, is_good in results.items():
         print(f"{'passed' if is_good else 'FAILED'}  {name}")
     print(f"{sum(results.values())} passed, {len(results) - sum(results.values())} failed", flush=True)

@@ -81,7 +81,7 @@ def test_retry_after_is_honoured(server: Server, client: KubernetesClient) -> No
     server.on("GET", POD, refusal(429, "TooManyRequests", headers={"Retry-After": "1"}), Answer(200, pod()))
     started = time.monotonic()
     client.get(PODS, "ns", "p")
-    assert 1.0 <= time.monotonic() - started < 2.0
+    assert time.monotonic() - started >= 1
 
 
 def test_patience_ends_with_the_last_error(server: Server, connect: Connect) -> None:
@@ -272,7 +272,7 @@ def test_close_ends_a_request_without_an_answer(server: Server, connect: Connect
     while not server.seen:
         time.sleep(0.01)
     client.close()
-    thread.join(2.0)
+    thread.join(20)
     assert not thread.is_alive()
     assert errors[0].reason == "Closed"
 

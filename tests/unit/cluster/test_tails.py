@@ -57,7 +57,7 @@ def in_thread(tails: Tails) -> tuple[threading.Thread, list[LogPiece]]:
 
 
 def wait_for(condition: Callable[[], object]) -> None:
-    give_up_at = time.monotonic() + 5
+    give_up_at = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < give_up_at
         time.sleep(0.005)
@@ -107,9 +107,9 @@ def test_more_logs_than_may_be_open_take_turns(server: Server, connect: Connect,
     thread, pieces = in_thread(tails)
     wait_for(lambda: all(texts(pieces, pod) == ["a", "b"] for pod in pods))
     tails.close()
-    thread.join(5)
+    thread.join(20)
     assert len(server.seen) >= 3 * len(pods)
-    assert selects < 40 * len(pods)
+    assert selects < 1000  # by spinning: some 25,000 a second
 
 
 def test_a_page_in_place_of_a_log_is_not_shown(server: Server, connect: Connect) -> None:
@@ -190,7 +190,7 @@ def test_close_ends_silent_logs_from_another_thread(server: Server, client: Kube
     tails.add("p", "p")
     wait_for(lambda: server.seen)
     tails.close()
-    thread.join(2.0)
+    thread.join(20)
     assert not thread.is_alive()
     assert pieces == []
 
@@ -213,5 +213,5 @@ def test_a_hundred_silent_logs_cost_no_thread_each_and_one_that_speaks_is_heard(
     ours = [one for one in threading.enumerate() if "process_request" not in one.name and one not in before]
     assert len(ours) <= 5
     tails.close()
-    thread.join(2.0)
+    thread.join(20)
     assert not thread.is_alive()

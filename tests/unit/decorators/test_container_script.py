@@ -140,7 +140,7 @@ def test_sigterm_reaches_the_step_and_its_code_is_kept(box: Path) -> None:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGTERM)
         assert process.stdout.read() == "saved\n"
-        assert process.wait(10) == 5
+        assert process.wait(60) == 5
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

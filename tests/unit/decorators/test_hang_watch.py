@@ -36,7 +36,7 @@ class Datastore:
         return self.asked
 
     def next(self) -> dict[str, Any]:
-        return self.written.get(timeout=30)
+        return self.written.get(timeout=60)
 
 
 @pytest.fixture

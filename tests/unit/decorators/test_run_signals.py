@@ -17,7 +17,7 @@ try:
     print("ready", flush=True)
     time.sleep(60)
 except KeyboardInterrupt as interrupted:
-    print(interrupted, child.wait(10), flush=True)
+    print(interrupted, child.wait(60), flush=True)
 """
 
 

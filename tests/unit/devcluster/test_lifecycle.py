@@ -55,7 +55,7 @@ def test_up_after_a_server_that_was_killed(home: Home) -> None:
     assert main(["up"]) == 0
     first = home.state()["pid"]
     os.kill(first, signal.SIGKILL)
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while home.is_running() and time.monotonic() < end:
         time.sleep(0.02)
     assert main(["up"]) == 0
@@ -98,7 +98,7 @@ def run(*command: str) -> subprocess.Popen[str]:
 
 def test_run_gives_the_command_a_cluster_and_its_exit_code_back() -> None:
     with run("sh", "-c", "echo $KUBECONFIG $METAFLOW_KUBERNETES_SHARED_FILES; test -r $KUBECONFIG && exit 7") as process:
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=60)
     kubeconfig, shared = output.split()
     assert (process.returncode, shared) == (7, "1")
     assert not Path(kubeconfig).parent.exists()
@@ -109,7 +109,7 @@ def test_run_passes_signals_on_and_ends_its_cluster() -> None:
         assert process.stdout
         kubeconfig = Path(process.stdout.readline().strip())
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 9
+        assert process.wait(timeout=60) == 9
     assert not kubeconfig.parent.exists()
 
 
@@ -132,7 +132,7 @@ def test_a_cluster_of_run_ends_with_its_starter_however_that_ends() -> None:
         command = int(process.stdout.readline())
         process.kill()
         os.kill(command, signal.SIGKILL)
-    end = time.monotonic() + 15
+    end = time.monotonic() + 60
     while home.exists() and time.monotonic() < end:
         time.sleep(0.05)
     assert not home.exists()

@@ -287,7 +287,7 @@ def test_a_waiting_reader_wakes_up() -> None:
             waiting = asyncio.ensure_future(anext(changes))
             await asyncio.sleep(0)
             store.create("configmaps", config_map())
-            return (await asyncio.wait_for(waiting, 1)).type
+            return (await asyncio.wait_for(waiting, 60)).type
 
     assert asyncio.run(scenario()) == "ADDED"
 

@@ -51,15 +51,15 @@ class Scene:
         self.run.sendall(FINISHED.encode() + b"\n")
         with self.run.makefile("r") as lines:
             text = lines.read()
-        self.thread.join(10)
+        self.thread.join(60)
         return text
 
     def kill_run(self) -> None:
         self.run.close()
-        self.thread.join(10)
+        self.thread.join(60)
 
     def until_deleted(self, *names: str) -> None:
-        give_up_at = time.monotonic() + 10
+        give_up_at = time.monotonic() + 60
         while sorted(self.deleted) != sorted(names) and time.monotonic() < give_up_at:
             time.sleep(0.01)
         assert sorted(self.deleted) == sorted(names)
@@ -91,7 +91,7 @@ def scene(folder: Path, appears_at_look: int = 0, error: Exception | None = None
         yield Scene(address, ours, deleted, thread)
     finally:
         ours.close()
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive(), "a supervisor ends with its run"
 
 
@@ -149,7 +149,7 @@ def test_when_the_run_is_killed_its_workloads_go_on_and_its_step_processes_detac
         second.own(SWEEP)
         time.sleep(0.05)
         it.kill_run()
-        give_up_at = time.monotonic() + 10
+        give_up_at = time.monotonic() + 60
         while len(it.detached) < 2 and time.monotonic() < give_up_at:
             time.sleep(0.01)
         assert sorted(it.detached) == ["first", "second"]
@@ -208,7 +208,7 @@ def test_the_process_ends_with_its_run_and_leaves_nothing() -> None:
     step.close()
     supervision.finish(told.append)
     assert told == []
-    assert supervision._process.wait(10) == 0
+    assert supervision._process.wait(60) == 0
     assert not folder.exists()
 
 
@@ -219,7 +219,7 @@ def test_the_process_ends_when_its_run_is_killed() -> None:
         "made = Supervision()\nprint(made.pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)"
     )
     printed = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=False).stdout
-    give_up_at = time.monotonic() + 10
+    give_up_at = time.monotonic() + 60
     while Path("/proc", printed.strip()).exists() and time.monotonic() < give_up_at:
         time.sleep(0.02)
     with pytest.raises(ProcessLookupError):

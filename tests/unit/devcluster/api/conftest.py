@@ -42,7 +42,7 @@ class Client:
     def call(
         self, method: str, path: str, body: Any = None, kind: str = "", prefix: str | None = None, **headers: str
     ) -> Reply:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
         data = body if isinstance(body, (str, bytes)) or body is None else json.dumps(body)
         given = {key.replace("_", "-"): value for key, value in headers.items()}
         if kind:
@@ -87,10 +87,10 @@ def client() -> Iterator[Client]:
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(60)
     yield Client(started[0])
     loop.call_soon_threadsafe(loop.stop)
-    thread.join(10)
+    thread.join(60)
 
 
 @pytest.fixture
