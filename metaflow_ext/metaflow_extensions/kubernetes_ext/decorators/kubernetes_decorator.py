@@ -20,7 +20,17 @@ from metaflow.unbounded_foreach import UBF_CONTROL
 
 from ..spec.names import TaskIds
 from . import attributes as attribute_table
-from . import completion, current_gang, gang_environment, gang_record, hang_watch, num_parallel, step_check, task_metadata
+from . import (
+    compiled_code,
+    completion,
+    current_gang,
+    gang_environment,
+    gang_record,
+    hang_watch,
+    num_parallel,
+    step_check,
+    task_metadata,
+)
 from .host_errors import KubernetesError
 from .shared_files import is_shared
 
@@ -82,6 +92,9 @@ class KubernetesDecorator(CoreKubernetesDecorator):
             raise KubernetesError(
                 f"The Python package 'kubernetes' is not installed. Install it: {sys.executable} -m pip install kubernetes"
             )
+
+    def add_to_package(self) -> list[tuple[str, str]]:
+        return compiled_code.for_package()
 
     def runtime_init(self, flow: Any, graph: Any, package: Any, run_id: str) -> None:
         super().runtime_init(flow, graph, package, run_id)
