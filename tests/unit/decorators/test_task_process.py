@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from metaflow.datastore import FlowDataStore
-from metaflow.mflog import LOG_SOURCES
+from metaflow.mflog import LOG_SOURCES, update_delay
 from metaflow.mflog.mflog import merge_logs, parse
 from metaflow.plugins.datastores.local_storage import LocalStorage
 
@@ -57,6 +57,11 @@ def test_lines_are_stamped_as_core_reads_them() -> None:
     line = parse(stamped(b"some ] text"))
     assert (line.msg, line.logsource, line.version, line.should_persist) == (b"some ] text", b"task", b"0", None)
     assert abs(line.utc_tstamp - datetime.now(timezone.utc).replace(tzinfo=None)) < timedelta(minutes=10)
+
+
+@pytest.mark.parametrize("seconds", [0, 60, 600, 900, 1380, 86400])
+def test_logs_are_saved_as_often_as_core_does(seconds: float) -> None:
+    assert task_process._update_delay(seconds) == pytest.approx(update_delay(seconds))
 
 
 def test_both_streams_are_passed_on_and_saved(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import json, sys
 import metaflow
 from metaflow.plugins import STEP_DECORATORS
 ours = sorted(deco.__module__ for deco in STEP_DECORATORS if deco.name in ("kubernetes", "parallel"))
-import {PREFIX}.decorators.current_gang, {PREFIX}.cli.kubernetes_cli
+import {PREFIX}.decorators.current_gang, {PREFIX}.decorators.task_process, {PREFIX}.cli.kubernetes_cli
 print(json.dumps({{
     "ours": ours,
     "modules": sorted(name for name in sys.modules if name.startswith({PREFIX!r})),

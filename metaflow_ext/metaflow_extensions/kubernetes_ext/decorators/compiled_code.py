@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
@@ -23,7 +23,7 @@ PACKAGE_TIME = 1575360000  # of each file in a package: metaflow.packaging_sys.t
 _HEADER = 16  # bytes: the magic number, flags, the source's time and its size
 
 
-@cache
+@lru_cache(1)  # not `cache`: a task imports this module, on Python 3.8 too
 def for_package() -> list[tuple[str, str]]:
     """(path of a file, its path in the package) of what this process has imported. The files are gone with the process."""
     folder = Path(tempfile.mkdtemp(prefix="metaflow-compiled-"))

@@ -9,6 +9,7 @@ and what is in them are core's (metaflow.mflog). Runs on Python 3.8, in the cont
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from .completion import COMPLETE
+from .stored_logs import Save, saver_of
 
 INCOMPLETE = (
     "The process of this task ended with exit code 0 before the task was complete. Does the step's code call sys.exit() or "
@@ -44,7 +46,7 @@ def main(script: str) -> int:
     paths = {stream: Path(os.environ[name]) for stream, name in _STREAMS.items()}
     ends = {"stdout": (step.stdout, sys.stdout.buffer), "stderr": (step.stderr, sys.stderr.buffer)}
     pumps = [_thread(pass_on, pipe, out, paths[stream]) for stream, (pipe, out) in ends.items()]
-    saver = Saver(paths, datastore_of(os.environ))
+    saver = Saver(paths, lambda: saver_of(os.environ))
     code = step.wait()
     for pump in pumps:
         pump.join(_REST_SECONDS)
@@ -110,10 +112,10 @@ def _tell(text: str, path: Path) -> None:
 class Saver:
     """Saves the files while they grow, often at first, in a thread; `save` takes {stream: content or path}."""
 
-    def __init__(self, paths: Mapping[str, Path], connect: Callable[[], Callable[[Mapping[str, Any]], None]]) -> None:
+    def __init__(self, paths: Mapping[str, Path], connect: Callable[[], Save]) -> None:
         self._paths = paths
         self._connect = connect
-        self._save: Callable[[Mapping[str, Any]], None] | None = None
+        self._save: Save | None = None
         self._saved: dict[str, int] = {}
         self._is_over = threading.Event()
         self._thread = _thread(self._run)
@@ -148,26 +150,8 @@ class Saver:
 
 
 def _update_delay(seconds: float) -> float:
-    from metaflow.mflog import update_delay
-
-    return float(update_delay(seconds))
-
-
-def datastore_of(environment: Mapping[str, str]) -> Callable[[], Callable[[Mapping[str, Any]], None]]:
-    """As metaflow.mflog.save_logs, which does it in a process of its own each time."""
-
-    def connect() -> Callable[[Mapping[str, Any]], None]:
-        from metaflow.datastore import FlowDataStore
-        from metaflow.mflog import TASK_LOG_SOURCE
-        from metaflow.plugins import DATASTORES
-
-        flow, run_id, step, task_id = environment["MF_PATHSPEC"].split("/")
-        storage = next(each for each in DATASTORES if environment["MF_DATASTORE"] == each.TYPE)
-        flow_datastore = FlowDataStore(flow, None, storage_impl=storage, ds_root=environment["MF_DATASTORE_ROOT"])
-        task = flow_datastore.get_task_datastore(run_id, step, task_id, int(environment["MF_ATTEMPT"]), mode="w")
-        return lambda logs: task.save_logs(TASK_LOG_SOURCE, logs)
-
-    return connect
+    """As metaflow.mflog.update_delay, for the same reason as `stamped`: often in the first ten minutes, then every 30 s."""
+    return 0.25 + 30.0 / (1.0 + math.exp(9.0 - 0.01 * seconds))
 
 
 def _thread(target: Callable[..., None], *arguments: Any) -> threading.Thread:
