@@ -15,7 +15,6 @@ from metaflow.metadata_provider.util import sync_local_metadata_to_datastore
 from metaflow.metaflow_config import DATASTORE_LOCAL_DIR
 from metaflow.plugins.kubernetes.kubernetes_decorator import KubernetesDecorator as CoreKubernetesDecorator
 from metaflow.plugins.timeout_decorator import get_run_time_limit_for_task
-from metaflow.sidecar import Sidecar
 from metaflow.unbounded_foreach import UBF_CONTROL
 
 from ..spec.names import TaskIds
@@ -28,6 +27,7 @@ from . import (
     gang_record,
     hang_watch,
     num_parallel,
+    spot_monitor,
     step_check,
     task_metadata,
 )
@@ -62,6 +62,7 @@ class KubernetesDecorator(CoreKubernetesDecorator):
     defaults = attribute_table.defaults(CoreKubernetesDecorator.defaults)
     _is_checked = False  # once a process: is there a cluster that can run this flow?
     _hang_watch: hang_watch.HangWatch | None = None
+    _spot_monitor: spot_monitor.SpotMonitor | None = None
 
     def init(self) -> None:  # core calls it only where the class itself defines it
         super().init()
@@ -163,7 +164,7 @@ class KubernetesDecorator(CoreKubernetesDecorator):
         self.task_datastore = task_datastore
         if not attribute_table.is_true(self.attributes["tmpfs_tempdir"]):
             current._update_env({"tempdir": self.attributes["tmpfs_path"]})
-        self._start_sidecars()
+        self._watch_for_a_spot_notice()
         values: dict[str, Any] = dict(task_metadata.of_pod())
         self._beat: gang_record.Beat | None = None
         if hasattr(flow, "_parallel_ubf_iter"):
@@ -227,8 +228,8 @@ class KubernetesDecorator(CoreKubernetesDecorator):
             self._leave_gang(is_task_ok)
         if self._hang_watch is not None:
             self._hang_watch.stop()
-        for sidecar in getattr(self, "_sidecars", []):
-            sidecar.terminate()
+        if self._spot_monitor is not None:
+            self._spot_monitor.stop()
         if is_task_ok:
             completion.state_complete(getattr(self, "_complete_file", None))
 
@@ -261,14 +262,11 @@ class KubernetesDecorator(CoreKubernetesDecorator):
         self._record["done"] = bool(is_task_ok)
         self._records.write(self._task_id, self._record)
 
-    def _start_sidecars(self) -> None:
-        """Those of core's that task_process does not do."""
-        self._sidecars: list[Any] = []
+    def _watch_for_a_spot_notice(self) -> None:
         if not is_shared():
-            current._update_env({"spot_termination_notice": "/tmp/spot_termination_notice"})
-            self._sidecars.append(Sidecar("spot_termination_monitor"))
-        for sidecar in self._sidecars:
-            sidecar.start()
+            current._update_env({"spot_termination_notice": spot_monitor.NOTICE})
+            self._spot_monitor = spot_monitor.SpotMonitor()
+            self._spot_monitor.start()
 
 
 def _now() -> str:
