@@ -145,9 +145,7 @@ def test_its_refused_pods_are_told() -> None:
     )
     waiting = job_status(observe(job, events=[event])).waiting
     assert waiting is not None
-    assert waiting.summary.startswith(
-        'A pod of Job js-1 can\'t be created: pods "x" is forbidden: error looking up service account'
-    )
+    assert waiting.summary.startswith("A pod of Job js-1 can't be created: error looking up service account")
 
 
 def test_pods_of_an_earlier_job_of_the_same_name_are_not_its_own() -> None:

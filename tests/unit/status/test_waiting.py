@@ -253,10 +253,26 @@ def test_pods_are_refused_by_a_quota() -> None:
     event = make_event("FailedCreate", message, make_job(), count=50)
     found = waiting(make_jobset(), [make_pod("control")], jobs=[make_job()], events=[event])
     assert (found.category.value, found.is_hopeless) == ("quota", False)
-    assert found.summary.startswith(
-        'A pod of Job js-1-worker-0 can\'t be created: pods "js-1-worker-0-1-x" is forbidden: exceeded quota'
-    )
+    assert found.summary.startswith("A pod of Job js-1-worker-0 can't be created: exceeded quota: q, requested")
     assert jobset_status(observe(make_jobset(), make_gang_pods(), jobs=[make_job()], events=[event])).waiting is None
+
+
+@pytest.mark.parametrize(
+    ("error", "is_final"),
+    [
+        pytest.param('violates PodSecurity "restricted:latest": runAsNonRoot != true', True, id="pod security"),
+        pytest.param("failed quota: q: must specify limits.memory for: train", True, id="a quota that wants limits"),
+        pytest.param("maximum memory usage per Container is 1Gi, but limit is 4Gi", True, id="a limit range"),
+        pytest.param('error looking up service account ns/sa: serviceaccount "sa" not found', False, id="no account yet"),
+        pytest.param("exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2", False, id="a full quota"),
+    ],
+)
+def test_pods_that_will_never_be_created_are_given_up(error: str, is_final: bool) -> None:
+    message = f'Error creating: pods "js-1-worker-0-1-x" is forbidden: {error}'
+    event = make_event("FailedCreate", message, make_job(), count=3)
+    found = waiting(make_jobset(), [make_pod("control")], jobs=[make_job()], events=[event])
+    assert found.is_hopeless == is_final
+    assert found.summary.startswith(f"A pod of Job js-1-worker-0 can't be created: {error[:20]}")
 
 
 def others(*pods: Object) -> list[Object]:

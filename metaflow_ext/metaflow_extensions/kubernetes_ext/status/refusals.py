@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from .describe import sentence
@@ -15,7 +16,10 @@ from .model import Category, KubernetesObject, Observation, Waiting
 from .reading import created_at, moment, name, text
 
 _JOB_REFUSED = re.compile(r'job "([^"]*)" creation failed with error: (.*)', re.DOTALL)
-_POD_REFUSED = re.compile(r"Error creating: (.*)", re.DOTALL)
+# The name of a pod ends differently each time: it would make the same refusal look like a new one.
+_POD_REFUSED = re.compile(r'Error creating: (?:pods "[^"]*" is forbidden: )?(.*)', re.DOTALL)
+# Of pods, which others' objects decide on (accounts, quotas, limits), only what the pod itself has to be otherwise is final.
+_FINAL_OF_PODS = ("violates PodSecurity", "must specify", "usage per Container", "usage per Pod", "is invalid:")
 # A refusal seen once may be a race; the JobSet controller tries again within seconds.
 _CERTAIN_AFTER, _CERTAIN_COUNT = timedelta(seconds=5), 3
 _PASSING = ("exceeded quota", "failed calling webhook", "timeout", "timed out", "connection refused", "being terminated")
@@ -46,7 +50,8 @@ def pod_refusal(observation: Observation, jobs: Iterable[KubernetesObject], miss
         found = _POD_REFUSED.match(text(event, "message"))
         error = found.group(1) if found else text(event, "message")
         waiting = _refused(f"A pod of Job {name(job)}", error, event, observation.at)
-        return Waiting(category=waiting.category, summary=waiting.summary, detail=waiting.detail, since=waiting.since)
+        is_final = any(words in error for words in _FINAL_OF_PODS)
+        return replace(waiting, is_hopeless=waiting.is_hopeless and is_final)
     return None
 
 
@@ -68,6 +73,8 @@ def _what_to_do(error: str, namespace: str, can_pass: bool) -> str:
     if quota := re.search(r"exceeded quota: ([^\s,]+)", error):
         there = f" -n {namespace}" if namespace else ""
         return f"`kubectl describe quota {quota.group(1)}{there}` shows what is used: end some of that, ask for less, or have it raised."
+    if "violates PodSecurity" in error:
+        return "Give the step a security_context that the namespace takes (docs/permissions.md has one), and run it again."
     return "The cluster tries again by itself." if can_pass else "Correct what the message names, and run it again."
 
 
