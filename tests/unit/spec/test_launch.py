@@ -21,8 +21,9 @@ def test_the_world_size_counts_all_ranks(size: int) -> None:
     ("fields", "text"),
     [
         pytest.param({"name": "Train"}, "container name 'Train'", id="name"),
-        pytest.param({"image": ""}, "no image", id="no image"),
-        pytest.param({"image": " python"}, "no image", id="blank before the image"),
+        pytest.param({"image": ""}, "image is the name", id="no image"),
+        pytest.param({"image": " python"}, "without blanks", id="blank before the image"),
+        pytest.param({"image": True}, "not True", id="an image that is no text"),
         pytest.param({"command": ()}, "no command", id="no command"),
         pytest.param({"command": "ls"}, "sequence of words", id="command as a string"),
         pytest.param({"command": ("a", "b\0")}, "NUL", id="NUL in the command"),

@@ -140,6 +140,13 @@ def _check_structures(attributes: dict[str, Any]) -> None:
         value = attributes.get(name)  # older Metaflow has fewer
         if value is not None and not isinstance(value, dict):
             raise InvalidSpec(f"{name} is a dictionary, not {json.dumps(value, default=str)}.")
+    for name in ("image", "image_pull_policy", "service_account", "namespace", "tmpfs_path", "executable"):
+        value = attributes.get(name)
+        if value is not None and not isinstance(value, str):
+            raise InvalidSpec(f"{name} is a text, not {value!r}.")
+    secrets = attributes["secrets"]
+    if secrets and not isinstance(secrets, (str, list, tuple)):
+        raise InvalidSpec(f"secrets is a list of names, or names with commas between them, not {secrets!r}.")
     for name in ("tolerations", "image_pull_secrets"):
         value = attributes.get(name)  # older Metaflow has fewer
         if value is not None and not isinstance(value, (list, tuple)):

@@ -14,6 +14,7 @@ from . import names
 from .environment import EnvVar, require_text, utf8_size
 from .placement import Placement
 from .resources import Resources
+from .security import require_security_context
 from .storage import Storage
 
 CONTROL = "control"
@@ -39,8 +40,8 @@ class ContainerSpec:
 
     def __post_init__(self) -> None:
         names.require_dns_label(self.name, "container name")
-        if not self.image or self.image != self.image.strip():
-            raise InvalidSpec(f"Container {self.name} has no image, or one with blanks around it: {self.image!r}.")
+        if not isinstance(self.image, str) or not self.image or self.image != self.image.strip():
+            raise InvalidSpec(f"image is the name of a container image, without blanks around it, not {self.image!r}.")
         if not self.command or isinstance(self.command, str):
             raise InvalidSpec(f"Container {self.name} has no command, or one that isn't a sequence of words.")
         for word in self.command:
@@ -54,6 +55,8 @@ class ContainerSpec:
             names.require_dns_subdomain(secret, "secret")
         if self.image_pull_policy not in (None, "Always", "IfNotPresent", "Never"):
             raise InvalidSpec(f"image_pull_policy is Always, IfNotPresent or Never, not {self.image_pull_policy!r}.")
+        if self.security_context is not None:
+            require_security_context(self.security_context)
         for port in self.ports:
             if not _is_whole(port) or not 0 < port < 65536:
                 raise InvalidSpec(f"port is a number from 1 to 65535, not {port!r}.")

@@ -85,7 +85,7 @@ def label_value(text: str) -> str:
 
 def is_dns_label(name: str) -> bool:
     """Whether `name` is a DNS label (RFC 1123): what containers, namespaces and volumes are called."""
-    return _DNS_LABEL.match(name) is not None
+    return isinstance(name, str) and _DNS_LABEL.match(name) is not None
 
 
 def require_dns_label(name: str, what: str) -> None:
@@ -99,7 +99,7 @@ def require_dns_label(name: str, what: str) -> None:
 
 def require_dns_subdomain(name: str, what: str) -> None:
     """InvalidSpec unless `name` is a DNS subdomain (RFC 1123), as most objects' names are."""
-    if len(name) > 253 or not _DNS_SUBDOMAIN.match(name):
+    if not isinstance(name, str) or len(name) > 253 or not _DNS_SUBDOMAIN.match(name):
         raise InvalidSpec(
             f"{what} {name!r} is not valid in Kubernetes: lower-case letters, digits, '-' and '.', at most 253 characters."
         )
