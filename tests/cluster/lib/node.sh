@@ -100,6 +100,7 @@ start_dns() { # no cache and ttl 1: a gang's names appear as its pods do; any ot
 cluster.local 10.in-addr.arpa {
   bind $GATEWAY
   errors
+  log
   kubernetes {
     kubeconfig $STATE/kubeconfig/coredns coredns
     pods insecure
@@ -109,6 +110,7 @@ cluster.local 10.in-addr.arpa {
 . {
   bind $GATEWAY
   errors
+  log
   template ANY ANY {
     rcode NXDOMAIN
   }

@@ -88,11 +88,14 @@ def _input_words(script: TaskScript) -> list[str]:
     )
 
 
+# An image for any user may have a working directory that only root can write to, and users without a home.
 # The step is the child of a process of ours (task_process), which keeps its log. SIGTERM reaches the step by way of it: bash,
 # process 1 of the container, would keep it to itself. `wait` returns when a trapped signal comes, so it is called again until
 # the task has really ended.
 _TEMPLATE = """\
 ${{METAFLOW_INIT_SCRIPT:+eval "${{METAFLOW_INIT_SCRIPT}}"}} || exit $?
+[ -w . ] || cd "$(mktemp -d -p "${{METAFLOW_TEMPDIR:-${{TMPDIR:-/tmp}}}}")" || exit $?
+[ -w "${{HOME:-/}}" ] || export HOME="$PWD"
 mkdir -p {log_directory} && export {exports} && {init} || exit $?
 python -m {task_process} {step} &
 task=$!

@@ -75,6 +75,8 @@ def launch_spec(
         labels=_labels(task, options),
         annotations={**_annotations(task, options, submission), **({labels.RESTART: str(restart)} if restart else {})},
         service_account=options.get("service_account") or None,
+        # Tasks don't talk to Kubernetes. Who names a service account may want its token; the default one's is a risk for nothing.
+        automount_service_account_token=None if options.get("service_account") else False,
         image_pull_secrets=tuple(options.get("image_pull_secrets") or ()),
         deadline_seconds=int(float(options["run_time_limit"])) if options.get("run_time_limit") else None,
         ttl_seconds=settings.ttl_seconds,
@@ -255,7 +257,11 @@ def camel_case(fields: Mapping[str, Any]) -> dict[str, Any]:
         first, *rest = name.split("_")
         return first + "".join(part.capitalize() for part in rest)
 
-    return {key(name): value for name, value in fields.items() if value is not None}
+    return {
+        key(name): camel_case(value) if isinstance(value, Mapping) else value
+        for name, value in fields.items()
+        if value is not None
+    }
 
 
 def _first(*values: Any) -> Any:

@@ -86,12 +86,13 @@ _CARRIED = {
 def task_environment(datastore_type: str) -> dict[str, str]:
     """The METAFLOW_* variables that core hands to every task on Kubernetes."""
     from metaflow import metaflow_config as config
-    from metaflow.metaflow_config_funcs import config_values
+    from metaflow.metaflow_config_funcs import config_values, from_conf
     from metaflow.tracing import inject_tracing_vars
 
     values: dict[str, object] = {name: getattr(config, setting, None) for name, setting in _CARRIED.items()}
     values["METAFLOW_SERVICE_HEADERS"] = json.dumps(config.SERVICE_HEADERS)
     values["METAFLOW_DEFAULT_DATASTORE"] = datastore_type
+    values["METAFLOW_SKIP_INSTALL_DEPENDENCIES"] = from_conf("SKIP_INSTALL_DEPENDENCIES")  # core has it in the image alone
     values.update((name, value) for name, value in config_values() if name.startswith(("METAFLOW_CONDA_", "METAFLOW_DEBUG_")))
     values.update(inject_tracing_vars({}))
     return {name: str(value) for name, value in values.items() if value is not None}
