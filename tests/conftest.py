@@ -10,21 +10,25 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--exhaustive", action="store_true", help="also what takes hours: run for a release, or on suspicion")
     parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing with them")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests of the real cluster are run inside of it, by tests/cluster/run; elsewhere they are not for this run.
 
-    The longest come first, so that at the end no core waits for one of them.
+    The longest come first, so that at the end no core waits for one of them; crowds last, since nothing beside them gets a turn.
     """
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
-    if "METAFLOW_KUBERNETES_EXT_CLUSTER_NETNS" in os.environ:
-        return
-    left_out = [item for item in items if item.get_closest_marker("real")]
+    items.sort(key=lambda item: (item.get_closest_marker("crowd") is not None, item.get_closest_marker("long") is None))
+    unwanted = []
+    if "METAFLOW_KUBERNETES_EXT_CLUSTER_NETNS" not in os.environ:
+        unwanted.append("real")
+    if not config.getoption("--exhaustive"):
+        unwanted.append("exhaustive")
+    left_out = [item for item in items if any(map(item.get_closest_marker, unwanted))]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("real")]
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture

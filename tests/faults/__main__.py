@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.contract import places
 from tests.faults.runs import Outcome, run
 from tests.faults.schedule import scenario
-from tests.flows.conftest import Runner, devcluster_home, devcluster_runner, own_devcluster, real_runner
+from tests.flows.conftest import Runner, devcluster_home, devcluster_runner, own_devcluster, real_runner_of_shared_files
 
 Place = Callable[[Path], AbstractContextManager[Runner]]
 
@@ -65,8 +65,8 @@ def on_real() -> Iterator[Place]:
 
         @contextmanager
         def place(home: Path) -> Iterator[Runner]:
-            with server.place() as found:
-                yield real_runner(home, found)
+            with server.place() as found, real_runner_of_shared_files(home, found) as runner:
+                yield runner
 
         yield place
 

@@ -13,7 +13,7 @@ import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -55,6 +55,8 @@ class Proxy:
 
     upstream: Access
     faults: Sequence[Fault]
+    on_request: Callable[[str], bool] = lambda target: True  # whether it is to reach the server
+    on_answer: Callable[[str], None] = lambda target: None  # the server has done it, and the client does not know yet
     seen: list[Seen] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -102,6 +104,11 @@ class Proxy:
             seen = Seen(target, number, met.kind if met else "")
             self.seen.append(seen)
         return seen, met
+
+    def meet_next(self, kind: str, target: str) -> None:
+        """The next request to `target` meets this fault."""
+        with self._lock:
+            self.faults = (*self.faults, Fault(kind, target, self._counts[target] + 1))
 
     @property
     def is_out(self) -> bool:
@@ -180,6 +187,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.owner.is_out:
             self._reset()
             return
+        if not self.owner.on_request(target):
+            self._reset()
+            return
         seen, fault = self.owner.take(target)
         kind = fault.kind if fault else ""
         self.close_connection = fault is not None
@@ -237,6 +247,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._reset()
             return
         seen.status = answer.status
+        self.owner.on_answer(seen.target)
         with contextlib.closing(answer):
             is_stream = bool(getattr(answer, "chunked", False))
             if fault is not None and (fault.kind == "lost answer" or (fault.kind == "half-open" and not is_stream)):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.flows.conftest import ON_BOTH, Runner
+from tests.flows.conftest import ON_BOTH_S3, Runner
 
 READ_RUN = """
 import json
@@ -30,8 +30,8 @@ def read_run(
     return json.loads(runner.python(READ_RUN.format(flow=flow, step=step, join=join, names=list(names))))
 
 
-@ON_BOTH
-@pytest.mark.parametrize("size", [1, 2, 4, pytest.param(16, marks=pytest.mark.long)])
+@ON_BOTH_S3
+@pytest.mark.parametrize("size", [1, 2, 4, pytest.param(16, marks=pytest.mark.crowd)])
 def test_a_gang_of_any_size(runner: Runner, size: int) -> None:
     done = runner.gang("run", "--size", str(size))
     assert done.code == 0, str(done)
