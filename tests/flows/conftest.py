@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +22,8 @@ from metaflow_extensions.kubernetes_ext.cluster.protocol import Resource
 from tests.contract import places
 
 SECRETS = Resource("", "v1", "secrets", "Secret")
+VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 FLOWS = Path(__file__).parent
 REPOSITORY = FLOWS.parent.parent
 GANG_OPTIONS = "cpu=0.1,memory=200,disk=10"
@@ -177,20 +181,27 @@ def real_cluster() -> Iterator[places.Server]:
         yield found
 
 
-ON_BOTH = pytest.mark.parametrize("runner", ["devcluster", pytest.param("real", marks=pytest.mark.real)], indirect=True)
-
-ON_REAL = pytest.mark.parametrize("runner", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
+# On the real one either with a volume that client and pods share, or with S3, where every task costs twice as much.
+_REAL, _REAL_S3 = (pytest.param(name, marks=pytest.mark.real) for name in ("real", "real-s3"))
+ON_BOTH = pytest.mark.parametrize("runner", ["devcluster", _REAL], indirect=True)
+ON_BOTH_S3 = pytest.mark.parametrize("runner", ["devcluster", _REAL_S3], indirect=True)
+ON_REAL_S3 = pytest.mark.parametrize("runner", [_REAL_S3], indirect=True)
 
 
 @pytest.fixture
 def runner(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Runner]:
-    """Flows in a namespace of their own: on the development cluster with Metaflow's local datastore, on the real one with S3."""
-    if getattr(request, "param", "devcluster") == "devcluster":
+    """Flows in a namespace of their own."""
+    kind = getattr(request, "param", "devcluster")
+    if kind == "devcluster":
         yield devcluster_runner(tmp_path, request.getfixturevalue("devcluster"))
         return
     server: places.Server = request.getfixturevalue("real_cluster")
     with server.place() as place:
-        yield real_runner(tmp_path, place)
+        if kind == "real-s3":
+            yield real_runner(tmp_path, place)
+        else:
+            with real_runner_of_shared_files(tmp_path, place) as made:
+                yield made
 
 
 def devcluster_runner(home: Path, devcluster: dict[str, str]) -> Runner:
@@ -207,6 +218,30 @@ def real_runner(home: Path, place: places.Place) -> Runner:
     place.admin.create(SECRETS, place.namespace, {"metadata": {"name": "s3"}, "stringData": keys})
     ours = {"METAFLOW_KUBERNETES_NAMESPACE": place.namespace, "METAFLOW_KUBERNETES_SECRETS": "s3"}
     return Runner(home, {**base_environment(home), **given, **ours}, kind="real")
+
+
+@contextmanager
+def real_runner_of_shared_files(home: Path, place: places.Place) -> Iterator[Runner]:
+    """With a volume that is the client's `home`, at the same path in every pod, as a file server would be."""
+    capacity: dict[str, Any] = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+    claim = {"resources": {"requests": {"storage": "1Gi"}}, "volumeName": place.namespace, **capacity}
+    volume = {
+        "capacity": {"storage": "1Gi"}, "hostPath": {"path": str(home)}, "persistentVolumeReclaimPolicy": "Retain",
+        "claimRef": {"name": "shared", "namespace": place.namespace}, **capacity,
+    }  # fmt: skip
+    place.admin.create(VOLUMES, "", {"metadata": {"name": place.namespace}, "spec": volume})
+    place.admin.create(CLAIMS, place.namespace, {"metadata": {"name": "shared"}, "spec": claim})
+    made = real_runner(home, place)
+    made.environment |= {
+        "METAFLOW_KUBERNETES_PERSISTENT_VOLUME_CLAIMS": json.dumps({"shared": str(home)}),
+        "METAFLOW_KUBERNETES_SHARED_FILES": "1",
+        "METAFLOW_DEFAULT_DATASTORE": "local",
+        "METAFLOW_KUBERNETES_SECRETS": "",
+    }
+    try:
+        yield made
+    finally:
+        place.admin.delete(VOLUMES, "", place.namespace)
 
 
 @pytest.fixture(scope="session")

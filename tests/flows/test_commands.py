@@ -15,7 +15,7 @@ import yaml
 
 from metaflow_extensions.kubernetes_ext import replay
 from tests.contract.waiting import until
-from tests.flows.conftest import ON_BOTH, ON_REAL, Runner, running_gang
+from tests.flows.conftest import ON_BOTH, ON_REAL_S3, Runner, running_gang
 from tests.flows.test_failures import KUBERNETES, eventually, left_over, step_process
 
 GANG = "gang_flow.py"
@@ -261,7 +261,7 @@ def test_a_quota_that_the_pods_do_not_meet_is_found_before_the_run(runner: Runne
     assert "must specify limits.memory" in told
 
 
-@ON_REAL
+@ON_REAL_S3
 def test_a_pod_security_standard_that_the_pods_violate_is_found_before_the_run(runner: Runner) -> None:
     permit_pods(runner)
     runner.as_admin("label", "namespace", runner.namespace, "pod-security.kubernetes.io/enforce=restricted")
@@ -270,7 +270,7 @@ def test_a_pod_security_standard_that_the_pods_violate_is_found_before_the_run(r
     assert 'violates PodSecurity "restricted:latest"' in told
 
 
-@ON_REAL
+@ON_REAL_S3
 def test_without_the_right_to_create_pods_they_are_not_checked_and_that_is_said(runner: Runner) -> None:
     runner.as_admin("create", "quota", "limit", "--hard=limits.memory=1Gi")
     words = ["--with", KUBERNETES, "kubernetes", "manifest", "--step", "train", "--num-parallel", "4", "--validate"]

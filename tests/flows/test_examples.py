@@ -14,7 +14,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tests.flows.conftest import ON_BOTH, Runner
+from tests.flows.conftest import ON_BOTH_S3, Runner
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -132,7 +132,7 @@ def run_all(one: object, size: int) -> None:
         thread.join(timeout=60)
 
 
-@ON_BOTH
+@ON_BOTH_S3
 def test_a_gang_that_is_evicted_goes_on_from_its_checkpoint(runner: Runner) -> None:
     example = EXAMPLES / "04-preemption"
     runner.extra = {"METAFLOW_KUBERNETES_CPU": "0.1", "METAFLOW_KUBERNETES_MEMORY": "200", "METAFLOW_KUBERNETES_DISK": "10"}
