@@ -1,4 +1,4 @@
-"""Train through preemptions: a rank saves where it is when it is told to stop, and the gang goes on from there.
+"""Train through preemptions: a rank saves where it is now and then and when it is told to stop, and goes on from there.
 
     examples/run 04-preemption               on the local development cluster, with an eviction in the middle
     python flow.py run --with kubernetes     on Kubernetes; evict one of its pods yourself (README.md)
@@ -36,8 +36,9 @@ class PreemptionFlow(FlowSpec):
             weights = improved(weights, me.node_index, number, self.pause)
             if (number + 1) % 10 == 0:
                 print(f"step {number + 1}", flush=True)
-            if stop.is_set:  # between two steps, where all that is saved belongs together
+            if stop.is_set or (number + 1) % 25 == 0:  # between two steps, where all that is saved belongs together
                 checkpoints.save({"step": number + 1, "weights": weights})
+            if stop.is_set:
                 print(f"saved at step {number + 1}", flush=True)
                 stop.leave()
         self.weights = weights
