@@ -268,13 +268,13 @@ def resume_without_pods(play: Play) -> None:
 
 INTERFERENCES = [
     pytest.param(
-        gang(3, LONG, grace_seconds=10),
+        gang(3, LONG, grace_seconds=60),
         (delete_pod(2),),
         End(phase=FAILED, category="deleted", role="worker", rank=2, exit_code=143, reason="Deleted"),
         id="a pod is deleted by hand",
     ),
     pytest.param(
-        gang(3, LONG, grace_seconds=10),
+        gang(3, LONG, grace_seconds=60),
         (evict(1),),
         End(
             phase=FAILED,
@@ -288,7 +288,7 @@ INTERFERENCES = [
         id="a pod is evicted",
     ),
     pytest.param(
-        Story(size=0, command=LONG, grace_seconds=10),
+        Story(size=0, command=LONG, grace_seconds=60),
         (evict(0),),
         End(
             phase=FAILED,

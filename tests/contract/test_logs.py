@@ -103,7 +103,7 @@ def test_a_log_that_the_node_rotates_comes_whole_or_with_marks(place: Place) -> 
     assert told.status.phase is Phase.SUCCEEDED, told
     written = [f"part {part} line {line} {'.' * 80}" for part in range(1, parts + 1) for line in range(1, lines + 1)]
     left = [piece.text for piece in place.client.logs(place.namespace, told.rank(1).pod) if isinstance(piece, LogLine)]
-    assert 0 < len(left) < len(written), "the node has rotated the log"
+    assert len(left) < len(written), "the node has rotated the log"
     print(
         f"{len(left)} lines are left; gaps: {gaps(told)}; {proxy.cuts} cuts, gaps: {[p for p in pieces if isinstance(p, LogGap)]}"
     )
@@ -119,6 +119,8 @@ def check_marks(pieces: list[LogPiece], written: list[str]) -> None:
     at, is_marked = 0, False
     for piece in pieces:
         if isinstance(piece, LogLine):
+            if is_marked and piece.text not in written and any(line.endswith(piece.text) for line in written):
+                continue  # the node's new file begins in the middle of a line
             place = written.index(piece.text, at)
             assert place == at or is_marked, f"{written[at]!r} is missing without a mark"
             at, is_marked = place + 1, False

@@ -75,7 +75,7 @@ def test_a_broken_log_goes_on_where_it_broke(server: Server, connect: Connect, t
     again = [line("05.1", "a"), line("06.1", "b"), line("06.2", "b"), line("06.3", "c"), line("06.4", "d")[:-1]]
     server.on("GET", path(), Answer(200, lines=first, then=then, chunked=chunked), Answer(200, lines=again))
     assert texts(followed(connect(last_silence_seconds=0.2), "p")) == ["a", "b", "b", "c", "d"]
-    assert since(server) == [None, f"{T}05Z"]
+    assert {None, f"{T}05Z"} == set(since(server))  # a machine that is slow makes it look more often
 
 
 def test_more_logs_than_may_be_open_take_turns(server: Server, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
