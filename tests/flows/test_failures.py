@@ -48,6 +48,21 @@ def test_a_rank_that_fails_after_the_others_finished_fails_the_gang(runner: Runn
 
 
 @pytest.mark.long
+def test_catch_keeps_why_a_gang_and_a_plain_step_failed(runner: Runner) -> None:
+    done = runner.run("catch_flow.py", "run", timeout=400)
+    assert done.code == 0, str(done)
+    said = "\n".join(line.partition("] ")[2] for line in done.output.splitlines() if "/end/" in line)
+    gang, _, plain = said.partition("plain: ")
+    assert "gang: 1 StepFailedOnKubernetes Worker 0 (rank 1, pod catchflow-train-" in gang, str(done)
+    assert "failed with exit code 3." in gang
+    assert "Category user_error." in gang
+    assert "| attempt 1 of rank 1" in gang
+    assert "failed with exit code 4." in plain
+    assert "| about to leave" in plain
+    assert left_over(runner, "CatchFlow") == ""
+
+
+@pytest.mark.long
 def test_a_second_start_of_the_same_attempt_does_not_make_a_failed_gang_look_good(runner: Runner) -> None:
     """The pods are deleted and started again, as Kueue does, after a worker was done; the second time that worker fails."""
     process = subprocess.Popen(

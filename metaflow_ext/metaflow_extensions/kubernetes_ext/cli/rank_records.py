@@ -19,8 +19,7 @@ from ..status import record
 from ..status.model import RankStatus, WorkloadStatus
 from .secrets import without_secrets
 
-# Metadata of control's task, JSON.
-FAILURE = "kubernetes-failure"
+# Metadata of control's task, JSON, beside task_metadata.FAILURE.
 STATUS = "kubernetes-status"
 TIMELINE = "kubernetes-timeline"
 MANIFEST = "kubernetes-manifest"
@@ -90,7 +89,7 @@ def of_workload(status: WorkloadStatus, timeline: Timeline, manifest: Mapping[st
     kept = record.bounded(status)
     posted = json.dumps(without_secrets(manifest)[0]) if manifest else None
     return {
-        FAILURE: json.dumps(record.failure_as_json(kept.failure)) if kept.failure else None,
+        task_metadata.FAILURE: json.dumps(record.failure_as_json(kept.failure)) if kept.failure else None,
         STATUS: json.dumps(record.as_json(kept)),
         TIMELINE: json.dumps(timeline.as_json()),
         MANIFEST: posted if posted is None or len(posted) <= _LARGEST_MANIFEST else None,

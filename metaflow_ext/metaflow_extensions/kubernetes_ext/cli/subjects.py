@@ -13,11 +13,12 @@ from metaflow.exception import MetaflowException
 
 from ..cluster.client import KubernetesClient
 from ..decorators.host_errors import KubernetesError
+from ..decorators.task_metadata import FAILURE
 from ..errors import ClusterError
 from ..spec.names import TaskIds
 from ..status import record
 from ..status.model import Observation, Phase, WorkloadStatus
-from .rank_records import FAILURE, MANIFEST, STATUS, TIMELINE
+from .rank_records import MANIFEST, STATUS, TIMELINE
 from .targets import Target, identity, look, selector, workloads
 
 

@@ -20,6 +20,7 @@ from metaflow.unbounded_foreach import UBF_CONTROL
 from ..spec.names import TaskIds
 from . import attributes as attribute_table
 from . import (
+    caught,
     compiled_code,
     completion,
     current_gang,
@@ -153,6 +154,8 @@ class KubernetesDecorator(CoreKubernetesDecorator):
     ) -> None:
         self._is_ours = gang_environment.is_ours()  # for good: the step's code may change the environment
         self._complete_file = os.environ.get(completion.COMPLETE)
+        if retry_count > max_retries:
+            caught.explain(f"{flow.name}/{run_id}/{step_name}/{task_id}", retry_count)
         if not self._is_ours:
             if "METAFLOW_KUBERNETES_WORKLOAD" in os.environ or not self.is_parallel:
                 super().task_pre_step(

@@ -20,6 +20,8 @@ POD_FIELDS = {
     "kubernetes-restart": "METAFLOW_KUBERNETES_RESTART",
 }
 
+FAILURE = "kubernetes-failure"  # control's metadata: why an attempt failed, as JSON (status.record)
+
 
 def of_pod() -> dict[str, str]:
     return {key: os.environ[name] for key, name in POD_FIELDS.items() if os.environ.get(name)}
