@@ -19,7 +19,7 @@ from tests.faults.schedule import Scenario
 from tests.flows.conftest import GANG_OPTIONS, Runner, hear_signals
 
 MOST_SECONDS = 240.0
-SUCCEEDED = "have succeeded."
+SUCCEEDED = " succeeded."
 CLEAN_SECONDS = 90.0  # in which what is to go has gone
 
 
