@@ -13,6 +13,7 @@ import pytest
 from metaflow_extensions.kubernetes_ext.cluster.access import Access
 from metaflow_extensions.kubernetes_ext.cluster.client import KubernetesClient
 from metaflow_extensions.kubernetes_ext.cluster.protocol import JOBS, PODS, Resource
+from metaflow_extensions.kubernetes_ext.cluster.retry import retrying
 from metaflow_extensions.kubernetes_ext.errors import ClusterError, Conflict, Forbidden, NotFound, Rejected, Unavailable
 from tests.unit.cluster.server import Answer, Server, refusal, reset, silence
 
@@ -133,10 +134,27 @@ def test_deleting_names_policy_and_uid(server: Server, client: KubernetesClient)
     assert server.seen[0].body["preconditions"] == {"uid": "u1"}
 
 
-@pytest.mark.parametrize("refused", [refusal(404, "NotFound"), refusal(409, "Conflict")], ids=["gone", "another object"])
-def test_deleting_what_is_gone_is_success(server: Server, client: KubernetesClient, refused: Answer) -> None:
+@pytest.mark.parametrize(
+    ("refused", "there"),
+    [
+        pytest.param(refusal(404, "NotFound"), refusal(404, "NotFound"), id="gone"),
+        pytest.param(refusal(409, "Conflict"), refusal(404, "NotFound"), id="gone meanwhile"),
+        pytest.param(refusal(409, "Conflict"), Answer(200, {"metadata": {"name": "g", "uid": "u2"}}), id="another object"),
+    ],
+)
+def test_deleting_what_is_gone_is_success(server: Server, client: KubernetesClient, refused: Answer, there: Answer) -> None:
     server.on("DELETE", f"{GANGS}/g", refused)
+    server.on("GET", f"{GANGS}/g", there)
     client.delete(JOBSETS, "ns", "g", uid="u1")
+
+
+def test_a_conflict_over_an_object_that_is_still_there_is_worth_another_try(server: Server, client: KubernetesClient) -> None:
+    server.on("DELETE", f"{GANGS}/g", refusal(409, "Conflict"), Answer(200, {}))
+    server.on("GET", f"{GANGS}/g", Answer(200, {"metadata": {"name": "g", "uid": "u1"}}))
+    with pytest.raises(Unavailable):
+        client.delete(JOBSETS, "ns", "g", uid="u1")
+    retrying(lambda: client.delete(JOBSETS, "ns", "g", uid="u1"), patience=1, sleep=lambda _: None, monotonic=time.monotonic)
+    assert server.count("DELETE", f"{GANGS}/g") == 2
 
 
 def test_a_patch_is_a_merge_patch(server: Server, client: KubernetesClient) -> None:

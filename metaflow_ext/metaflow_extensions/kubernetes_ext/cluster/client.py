@@ -91,9 +91,18 @@ class KubernetesClient:
         except NotFound as error:
             if failures.is_unknown_kind(error):
                 raise
-        except Conflict:
+        except Conflict as error:
             if not uid:
-                raise  # with a uid it is another object of that name, so ours is gone
+                raise
+            # Either it is another object of that name by now, so ours is gone, or somebody changed ours at the same time.
+            if self._has(resource, namespace, name, uid):
+                raise Unavailable(str(error), status=error.status, reason=error.reason, body=error.body) from error
+
+    def _has(self, resource: Resource, namespace: str, name: str, uid: str) -> bool:
+        try:
+            return bool((self.get(resource, namespace, name).get("metadata") or {}).get("uid") == uid)
+        except NotFound:
+            return False
 
     def patch(self, resource: Resource, namespace: str, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return self._again(requests.patch(resource, namespace, name, body))
