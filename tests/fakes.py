@@ -58,7 +58,7 @@ class FakeClock:
             due, action = self._plans.pop(0)
             self._move(max(due, self._passed))
             action()
-            if event.wait(0.1):  # threads pass on what the action has changed
+            if event.wait(0.4):  # threads pass on what the action has changed
                 return True
         self._move(target)
         return event.is_set()

@@ -121,8 +121,9 @@ class Proxy:
     def cut_all(self) -> None:
         with self._lock:
             connections = list(self._open)
-        for connection in connections:
-            reset(connection)
+        for connection in connections:  # their handlers may wait for the server, so that closing would not reach the client
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     @contextlib.contextmanager
     def tracked(self, connection: socket.socket) -> Iterator[None]:

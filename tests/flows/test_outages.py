@@ -56,7 +56,7 @@ def running_behind_a_proxy(runner: Runner, seconds: float) -> Iterator[tuple[Pro
 
 
 @ON_BOTH
-@pytest.mark.parametrize("seconds", [pytest.param(300, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("seconds", [30, pytest.param(300, marks=pytest.mark.exhaustive)])
 def test_the_server_is_away(runner: Runner, seconds: float) -> None:
     with running_behind_a_proxy(runner, seconds + 20) as (proxy, process, lines):
         heard = len(lines)
