@@ -108,6 +108,10 @@ ATTRIBUTES: dict[str, st.SearchStrategy[Any]] = {
     "image_pull_timeout": like(0, 60),
     "stall_timeout": like(0, 60),
     "max_restarts": like(0, 3),
+    "queue": like("team-a", "a.b", "Team", "x" * 64),
+    "workload_priority": like("high", "High"),
+    "priority_class": like("high", "system-node-critical", "High", ""),
+    "scheduler": like("default-scheduler", "a/b"),
     "hostname_resolution_timeout": like(1, 600),
     "executable": like("python3"),
 }  # fmt: skip

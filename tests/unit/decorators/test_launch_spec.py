@@ -168,3 +168,25 @@ def test_gpu_and_guaranteed() -> None:
 def test_what_can_t_be_is_an_invalid_spec(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidSpec):
         make(**options)
+
+
+@pytest.mark.parametrize("size", [None, 3])
+@pytest.mark.parametrize("by_settings", [True, False])
+def test_cluster_policy(size: int | None, by_settings: bool) -> None:
+    policy = {"queue": "team", "workload_priority": "high", "priority_class": "batch", "scheduler": "theirs"}
+    made = make(size, settings=Settings(**policy)) if by_settings else make(size, **policy)
+    assert (made.labels[labels.KUEUE_QUEUE], made.labels[labels.KUEUE_PRIORITY_CLASS]) == ("team", "high")
+    assert [(group.placement.priority_class, group.placement.scheduler) for group in made.groups] == [
+        ("batch", "theirs")
+    ] * len(made.groups)
+
+
+def test_no_cluster_policy_unless_asked_for_and_the_attribute_wins() -> None:
+    assert not {labels.KUEUE_QUEUE, labels.KUEUE_PRIORITY_CLASS} & set(make(2).labels)
+    assert make(2, settings=Settings(queue="theirs"), queue="mine").labels[labels.KUEUE_QUEUE] == "mine"
+
+
+@pytest.mark.parametrize("name", ["queue", "workload_priority"])
+def test_names_of_kueue_s_objects(name: str) -> None:
+    with pytest.raises(InvalidSpec, match=f"{name} 'No_Name' is not valid"):
+        make(2, **{name: "No_Name"})

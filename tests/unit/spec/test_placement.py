@@ -24,6 +24,13 @@ def test_tolerations(item: dict[str, Any]) -> None:
     assert Placement(tolerations=(item,)).tolerations == (item,)
 
 
+@pytest.mark.parametrize("field", ["priority_class", "scheduler"])
+def test_names_of_others(field: str) -> None:
+    assert getattr(Placement(**{field: "high.example"}), field) == "high.example"
+    with pytest.raises(InvalidSpec, match=f"{field} 'No_Name' is not valid"):
+        Placement(**{field: "No_Name"})
+
+
 @pytest.mark.parametrize(
     ("item", "text"),
     [

@@ -46,6 +46,10 @@ OURS: dict[str, str] = {
     "image_pull_timeout": TEXT,
     "stall_timeout": TEXT,
     "max_restarts": TEXT,
+    "queue": TEXT,
+    "workload_priority": TEXT,
+    "priority_class": TEXT,
+    "scheduler": TEXT,
 }
 
 # On the command line --namespace is Metaflow's own.

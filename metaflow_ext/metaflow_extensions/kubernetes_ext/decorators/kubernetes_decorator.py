@@ -57,6 +57,15 @@ class KubernetesDecorator(CoreKubernetesDecorator):
     max_restarts : int, optional, default None
         How often all ranks start again, within one attempt of @retry, after the cluster has taken one of them away: an
         eviction, a preemption, a lost node. Default METAFLOW_KUBERNETES_MAX_RESTARTS, 3; 0 with @retry(times=0).
+    queue : str, optional, default None
+        LocalQueue of Kueue in which the step waits for its quota, all ranks together. Default METAFLOW_KUBERNETES_QUEUE.
+    workload_priority : str, optional, default None
+        Kueue's WorkloadPriorityClass: who comes first in the queue, and who makes room for whom. Default
+        METAFLOW_KUBERNETES_WORKLOAD_PRIORITY.
+    priority_class : str, optional, default None
+        PriorityClass of the pods. Default METAFLOW_KUBERNETES_PRIORITY_CLASS.
+    scheduler : str, optional, default None
+        Name of the scheduler of the pods. Default METAFLOW_KUBERNETES_SCHEDULER, Kubernetes' own.
     """
     )
 

@@ -72,7 +72,7 @@ def launch_spec(
         name=name,
         namespace=options["namespace"],
         groups=groups(name, task, options, code, settings, restart),
-        labels=_labels(task, options),
+        labels={**_labels(task, options), **_queue_labels(options, settings)},
         annotations={**_annotations(task, options, submission), **({labels.RESTART: str(restart)} if restart else {})},
         service_account=options.get("service_account") or None,
         # Tasks don't talk to Kubernetes. Who names a service account may want its token; the default one's is a risk for nothing.
@@ -95,7 +95,7 @@ def groups(
             name=role,
             replicas=replicas,
             container=_container(task, options, settings, code, name, script, port, layers, restart),
-            placement=_placement(options),
+            placement=_placement(options, settings),
             storage=_storage(options),
         )
 
@@ -178,10 +178,23 @@ def _resources(options: Mapping[str, Any]) -> Resources:
     )
 
 
-def _placement(options: Mapping[str, Any]) -> Placement:
+def _queue_labels(options: Mapping[str, Any], settings: Settings) -> dict[str, str]:
+    """Kueue's, which only it reads."""
+    queue, priority = (_first(options.get(name), getattr(settings, name)) for name in ("queue", "workload_priority"))
+    if queue:
+        names.require_dns_subdomain(queue, "queue")
+    if priority:
+        names.require_dns_subdomain(priority, "workload_priority")
+    found = {labels.KUEUE_QUEUE: queue, labels.KUEUE_PRIORITY_CLASS: priority}
+    return {key: name for key, name in found.items() if name}
+
+
+def _placement(options: Mapping[str, Any], settings: Settings) -> Placement:
     return Placement(
         node_selector={key: str(value) for key, value in (options.get("node_selector") or {}).items()},
         tolerations=tuple(camel_case(toleration) for toleration in options.get("tolerations") or ()),
+        priority_class=_first(options.get("priority_class"), settings.priority_class),
+        scheduler=_first(options.get("scheduler"), settings.scheduler),
     )
 
 

@@ -63,8 +63,33 @@ def check_cluster(graph: Any) -> None:
             resource = jobset_resource() if gangs else JOBS
             if not client.serves(resource):
                 raise InvalidSpec(not_served(resource, gangs))
+            require_kueue(client, queued_steps(graph))
         finally:
             client.close()
+
+
+def queued_steps(graph: Any) -> list[str]:
+    """Names of the steps that ask for a queue."""
+    from metaflow.metaflow_config import KUBERNETES_QUEUE
+
+    return [
+        node.name
+        for node in graph
+        for deco in node.decorators
+        if deco.name == "kubernetes" and (deco.attributes["queue"] or KUBERNETES_QUEUE)
+    ]
+
+
+def require_kueue(client: Any, steps: list[str]) -> None:
+    """A label that nobody reads would let a step run past its queue."""
+    from ..runtime.closer_look import kueue_resource
+
+    if steps and kueue_resource(client, "localqueues", "LocalQueue") is None:
+        raise InvalidSpec(
+            f"The cluster does not serve Kueue (kueue.x-k8s.io), whose queue step{'s' if len(steps) > 1 else ''} "
+            f"*{', '.join(steps)}* ask{'' if len(steps) > 1 else 's'} for. Install it (https://kueue.sigs.k8s.io), or leave "
+            "`queue` out."
+        )
 
 
 def not_served(resource: Any, gangs: list[str]) -> str:

@@ -50,6 +50,8 @@ def pod_template(spec: LaunchSpec, group: Group) -> Manifest:
         serviceAccountName=spec.service_account,
         automountServiceAccountToken=spec.automount_service_account_token,
         imagePullSecrets=[{"name": secret} for secret in spec.image_pull_secrets],
+        priorityClassName=group.placement.priority_class,
+        schedulerName=group.placement.scheduler,
         nodeSelector=dict(group.placement.node_selector),
         tolerations=[dict(toleration) for toleration in group.placement.tolerations],
         containers=[_container(group.container, group.storage)],

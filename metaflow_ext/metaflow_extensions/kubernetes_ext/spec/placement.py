@@ -20,10 +20,15 @@ class Placement:
 
     node_selector: Mapping[str, str] = field(default_factory=dict)
     tolerations: tuple[Mapping[str, Any], ...] = ()
+    priority_class: str | None = None  # a PriorityClass
+    scheduler: str | None = None  # spec.schedulerName; None: Kubernetes' own
 
     def __post_init__(self) -> None:
         for key, value in self.node_selector.items():
             names.require_label(key, value, "node_selector")
+        for name, what in ((self.priority_class, "priority_class"), (self.scheduler, "scheduler")):
+            if name is not None:
+                names.require_dns_subdomain(name, what)
         for item in self.tolerations:
             _require_toleration(item)
 
