@@ -78,7 +78,9 @@ def uv_settings(python: str) -> dict[str, str]:
     for line in listed.splitlines():
         name, _, value = line.partition("=")
         given[name.rpartition(".")[2]] = value.strip("'\"")
-    names = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS"}
+    names = {
+        "index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS", "cert": "SSL_CERT_FILE",
+    }  # fmt: skip
     return {uv: given[pip].replace("\\n", " ").strip() for pip, uv in names.items() if given.get(pip)}
 
 

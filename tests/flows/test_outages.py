@@ -18,6 +18,7 @@ from tests.faults.kills import clients_of
 from tests.faults.proxy import Proxy
 from tests.flows.conftest import GANG_OPTIONS, ON_BOTH, Runner, hear_signals
 
+pytestmark = pytest.mark.long
 SUCCEEDED = "All 2 ranks have succeeded."
 
 
