@@ -36,8 +36,8 @@ def test_a_gang_has_a_line_for_every_rank_the_failed_ones_first() -> None:
     )
     assert failure_report.lines(failed(4, *ranks))[2:-1] == [
         "The ranks:",
-        "|   rank 0 (control) on n1: was running, stopped because of it",
         "|   rank 2 (worker) on n2: failed (Error, exit code 3)",
+        "|   rank 0 (control) on n1: was running, stopped because of it",
         "|   rank 1 (worker): was stopped because of it",
         "|   rank 3 (worker) on n2: succeeded",
     ]
@@ -95,8 +95,8 @@ def test_ranks_of_equal_fate_share_a_line_in_a_large_gang() -> None:
         "The ranks:",
         "|   rank 3 (worker) on n3: failed (Error, exit code 3)",
         "|   rank 0 (control) on n0: was running, stopped because of it",
-        "|   ranks 4-63 (60 workers) on 8 nodes: were running, stopped because of it",
         "|   ranks 1-2 (2 workers) on 2 nodes: were stopped because of it",
+        "|   ranks 4-63 (60 workers) on 8 nodes: were running, stopped because of it",
     ]
 
 

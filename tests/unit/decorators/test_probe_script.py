@@ -21,8 +21,9 @@ def run(box: Path, commands: Sequence[str] = (), **environment: str) -> tuple[in
     done = subprocess.run(
         ["/bin/bash", "-c", probe_script.text(commands)],
         cwd=box, env={"PATH": f"{box}/bin:/usr/bin:/bin", "MF_DATASTORE": "local", "MF_DATASTORE_ROOT": f"{box}/.metaflow", **environment},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
+    assert not done.stderr, "of two streams a container runtime keeps no order"
     return done.returncode, (done.stdout.splitlines() or [""])[-1]
 
 

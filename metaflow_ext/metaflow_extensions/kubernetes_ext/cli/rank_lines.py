@@ -21,10 +21,11 @@ _TAKEN_AWAY = {
 
 
 def rank_lines(found: Sequence[RankStatus], failure: Failure) -> list[str]:
-    """The culprit first where ranks are folded, then those that failed by themselves; lines beyond the limit are counted."""
+    """Those that failed by themselves first (the culprit before all where ranks are folded), the others by number, whether they
+    still ran when they were told or not; lines beyond the limit are counted."""
     culprit = failure.rank
     ranks = [replace(rank, is_collateral=False) if rank.rank == culprit else rank for rank in found]
-    ordered = sorted(ranks, key=lambda rank: (rank.is_collateral or rank.phase == "Succeeded", rank.rank))
+    ordered = sorted(ranks, key=lambda rank: (rank.rank != culprit and not _failed_by_itself(rank), rank.rank))
     if len(ordered) <= MAX_SINGLE:
         return [_line([rank], failure) for rank in ordered]
     groups: dict[tuple[bool, str, str], list[RankStatus]] = {}
@@ -33,6 +34,10 @@ def rank_lines(found: Sequence[RankStatus], failure: Failure) -> list[str]:
     lines = [_line(group, failure) for group in groups.values()]
     left = sum(len(group) for group in [*groups.values()][MAX_LINES:])
     return [*lines[:MAX_LINES], *([f"and {left} more ranks"] if left else [])]
+
+
+def _failed_by_itself(rank: RankStatus) -> bool:
+    return rank.phase == "Failed" and not rank.is_collateral
 
 
 def _line(group: Sequence[RankStatus], failure: Failure) -> str:

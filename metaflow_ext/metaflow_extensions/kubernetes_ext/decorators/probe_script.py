@@ -71,8 +71,10 @@ storage = [each for each in DATASTORES if each.TYPE == os.environ["MF_DATASTORE"
 storage.save_bytes(iter([(os.environ["MF_PROBE_PATH"], io.BytesIO(b"written by kubernetes check"))]), overwrite=True)
 """
 
+# One stream, since a container runtime reads two of them in any order, and the last line is what is told.
 # `sleep` is how core's commands wait before they try the download again: for a probe one try is enough.
 _TEMPLATE = """\
+exec 2>&1
 ${{METAFLOW_INIT_SCRIPT:+eval "${{METAFLOW_INIT_SCRIPT}}"}} || exit $?
 command -v python > /dev/null || {{ echo "There is no python in $PATH." >&2; exit {no_python}; }}
 python -c {old} || exit {old_python}
