@@ -112,6 +112,12 @@ ATTRIBUTES: dict[str, st.SearchStrategy[Any]] = {
     "workload_priority": like("high", "High"),
     "priority_class": like("high", "system-node-critical", "High", ""),
     "scheduler": like("default-scheduler", "a/b"),
+    "topology": like("required:rack", "preferred:a/b", "rack", "near:rack", "required:"),
+    "affinity": like({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}}, {"podAffinity": {}}, "{a: 1}"),
+    "instance_type": like("g5.xlarge", "a,b", ["a"], ["a b"]),
+    "runtime_class": like("gvisor", "a/b"),
+    "resource_claims": like(["gpu"], {"gpu": "one"}, {"gpu": {"claim": "shared", "request": "a"}}, {"gpu": {}}, ["a.b"]),
+    "pod_overlay": like({"hostNetwork": True}, {"metadata": {"labels": {"a": "b"}}}, {"restartPolicy": "Always"}, "priorityClassName: null", ["x"]),
     "hostname_resolution_timeout": like(1, 600),
     "executable": like("python3"),
 }  # fmt: skip

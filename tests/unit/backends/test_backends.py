@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 
+from metaflow_extensions.kubernetes_ext.backends.appwrapper import AppWrapperBackend
 from metaflow_extensions.kubernetes_ext.backends.base import Backend
 from metaflow_extensions.kubernetes_ext.backends.job import JobBackend
 from metaflow_extensions.kubernetes_ext.backends.jobset import JobSetBackend
@@ -27,6 +28,7 @@ def test_what_is_built_is_of_the_backends_kind(name: str) -> None:
     ("name", "pods", "jobs"),
     [
         ("job", "batch.kubernetes.io/job-name=w", None),
+        ("appwrapper", "jobset.sigs.k8s.io/jobset-name=w", "jobset.sigs.k8s.io/jobset-name=w"),
         ("jobset", "jobset.sigs.k8s.io/jobset-name=w", "jobset.sigs.k8s.io/jobset-name=w"),
     ],
 )
@@ -46,7 +48,7 @@ def test_group_and_version_of_the_jobset_api_are_configurable() -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InvalidSpec, match="there are job, jobset"):
+    with pytest.raises(InvalidSpec, match="there are appwrapper, job, jobset"):
         backend("cronjob")
 
 
@@ -56,6 +58,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
         ("batch/v1", "Job", JobBackend()),
         ("jobset.x-k8s.io/v1alpha2", "JobSet", JobSetBackend()),
         ("jobset.x-k8s.io/v1", "JobSet", JobSetBackend()),
+        ("workload.codeflare.dev/v1beta2", "AppWrapper", AppWrapperBackend()),
         ("batch/v1", "CronJob", None),
         ("example.com/v1", "Job", None),
         ("v1", "Pod", None),

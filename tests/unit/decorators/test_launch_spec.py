@@ -12,6 +12,7 @@ from metaflow_extensions.kubernetes_ext.decorators.settings import Settings
 from metaflow_extensions.kubernetes_ext.errors import InvalidSpec
 from metaflow_extensions.kubernetes_ext.spec import labels
 from metaflow_extensions.kubernetes_ext.spec.launch import Group, LaunchSpec
+from metaflow_extensions.kubernetes_ext.spec.placement import Placement, Topology
 
 SCRIPT = TaskScript(
     pathspec="Flow/1/train/7",
@@ -171,19 +172,22 @@ def test_what_can_t_be_is_an_invalid_spec(options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("size", [None, 3])
-@pytest.mark.parametrize("by_settings", [True, False])
-def test_cluster_policy(size: int | None, by_settings: bool) -> None:
-    policy = {"queue": "team", "workload_priority": "high", "priority_class": "batch", "scheduler": "theirs"}
-    made = make(size, settings=Settings(**policy)) if by_settings else make(size, **policy)
+def test_cluster_policy(size: int | None) -> None:
+    made = make(
+        size, queue="team", workload_priority="high", priority_class="batch", scheduler="theirs", runtime_class="gvisor",
+        topology="preferred:rack",
+    )  # fmt: skip
     assert (made.labels[labels.KUEUE_QUEUE], made.labels[labels.KUEUE_PRIORITY_CLASS]) == ("team", "high")
-    assert [(group.placement.priority_class, group.placement.scheduler) for group in made.groups] == [
-        ("batch", "theirs")
-    ] * len(made.groups)
+    expected = Placement(
+        priority_class="batch", scheduler="theirs", runtime_class="gvisor", topology=Topology(level="rack", is_required=False)
+    )
+    assert [group.placement for group in made.groups] == [expected] * len(made.groups)
 
 
-def test_no_cluster_policy_unless_asked_for_and_the_attribute_wins() -> None:
-    assert not {labels.KUEUE_QUEUE, labels.KUEUE_PRIORITY_CLASS} & set(make(2).labels)
-    assert make(2, settings=Settings(queue="theirs"), queue="mine").labels[labels.KUEUE_QUEUE] == "mine"
+def test_no_cluster_policy_unless_asked_for() -> None:
+    made = make(2)
+    assert not {labels.KUEUE_QUEUE, labels.KUEUE_PRIORITY_CLASS} & set(made.labels)
+    assert all(group.placement == Placement() and not group.claims and not group.overlays for group in made.groups)
 
 
 @pytest.mark.parametrize("name", ["queue", "workload_priority"])

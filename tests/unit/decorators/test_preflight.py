@@ -19,5 +19,5 @@ def test_a_queue_where_there_is_kueue(version: str) -> None:
 def test_a_queue_where_there_is_no_kueue() -> None:
     cluster = FakeCluster(served=(JOBS,))
     require_kueue(cluster, [])
-    with pytest.raises(InvalidSpec, match=r"does not serve Kueue .* step \*train\* asks for.*leave `queue` out"):
+    with pytest.raises(InvalidSpec, match=r"does not serve Kueue .* step \*train\* asks for.*leave `queue` and `topology` out"):
         require_kueue(cluster, ["train"])

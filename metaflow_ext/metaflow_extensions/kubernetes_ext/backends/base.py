@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ..manifests.pod import Manifest as Manifest
 from ..spec.launch import LaunchSpec
@@ -34,3 +34,11 @@ class Backend(Protocol):
 
     def reduce(self, observation: Observation, previous: WorkloadStatus | None = None) -> WorkloadStatus:
         """What the observation means. An unreadable, empty or missing status keeps the previous phase."""
+
+
+@runtime_checkable
+class Wrapping(Protocol):
+    """A backend whose controller makes another workload of the same name, which is followed too."""
+
+    @property
+    def wrapped(self) -> Backend: ...

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ..errors import InvalidSpec
+from .appwrapper import AppWrapperBackend
 from .base import Backend
 from .job import JobBackend
 from .jobset import JobSetBackend
 
-BACKENDS: dict[str, Backend] = {"job": JobBackend(), "jobset": JobSetBackend()}
+BACKENDS: dict[str, Backend] = {"appwrapper": AppWrapperBackend(), "job": JobBackend(), "jobset": JobSetBackend()}
 
 
 def backend(name: str) -> Backend:

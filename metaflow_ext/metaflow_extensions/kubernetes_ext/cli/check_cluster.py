@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
@@ -13,12 +13,11 @@ from ..cluster.client import KubernetesClient
 from ..cluster.failures import unknown_fields
 from ..cluster.protocol import JOBS, PODS, Resource
 from ..decorators import preflight
+from ..decorators.preflight import StandIn
 from ..decorators.settings import jobset_resource
 from ..errors import ClusterError, Forbidden, InvalidSpec, NotFound
 from ..runtime.closer_look import kueue_resource
 from ..runtime.resources import resource_of
-from ..spec import labels
-from ..spec.launch import LaunchSpec
 from ..spec.rights import JOBSET, Right, rights_for
 from . import check_rows
 from .check_rows import BROKEN, OK, WARNING, Row
@@ -33,29 +32,11 @@ _SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 _CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 
 
-@dataclass(frozen=True)
-class Step:
-    """A step for Kubernetes with the workload that it would be, of two ranks where it is a gang."""
-
-    name: str
-    deco: Any
-    spec: LaunchSpec
-    backend: Backend
-
-    @property
-    def is_gang(self) -> bool:
-        return self.backend.kind == "JobSet"
-
-    @property
-    def queue(self) -> str:
-        return self.spec.labels.get(labels.KUEUE_QUEUE, "")
-
-
-def rows(client: KubernetesClient, steps: Sequence[Step], warnings: list[str]) -> Iterator[Row]:
+def rows(client: KubernetesClient, steps: Sequence[StandIn], warnings: list[str]) -> Iterator[Row]:
     """`warnings` is where the client puts what the server warns of. Raises ClusterError when the server goes away meanwhile."""
     client.serves(JOBS)
     yield Row(check="api server", state=OK, text=f"It answers ({client.access.source}).")
-    gangs = [step.name for step in steps if step.is_gang]
+    gangs = [step.step for step in steps if step.needs_jobset]
     has_jobset = bool(gangs) and client.serves(jobset_resource())
     if gangs:
         yield _of_jobset(client, gangs, has_jobset)
@@ -74,19 +55,19 @@ def _of_jobset(client: KubernetesClient, gangs: list[str], is_served: bool) -> R
 
 
 def _in_namespace(
-    client: KubernetesClient, namespace: str, steps: Sequence[Step], warnings: list[str], has_jobset: bool
+    client: KubernetesClient, namespace: str, steps: Sequence[StandIn], warnings: list[str], has_jobset: bool
 ) -> Iterator[Row]:
-    names = tuple(step.name for step in steps)
+    names = tuple(step.step for step in steps)
     if isinstance(_got(client, _NAMESPACES, "", namespace), NotFound):
         yield check_rows.refused(f"There is no namespace {namespace}", names)
         return
-    rights = rights_for(has_gangs=any(step.is_gang for step in steps), has_queue=any(step.queue for step in steps))
+    rights = rights_for(has_gangs=any(step.needs_jobset for step in steps), has_queue=any(step.queue for step in steps))
     allowed = _allowed(client, namespace, rights)
     yield from check_rows.of_rights(allowed, namespace)
     if not any(allowed.values()):
         return
     known: set[tuple[str, str]] = set()
-    for alike in _alike(step for step in steps if has_jobset or not step.is_gang):
+    for alike in _alike(step for step in steps if has_jobset or not step.needs_jobset):
         for row in _dry_runs(client, alike, warnings):
             known |= {(row.check, name) for name in row.steps}
             yield row
@@ -110,9 +91,9 @@ def _allowed(client: KubernetesClient, namespace: str, rights: Sequence[Right]) 
         return dict(zip(rights, pool.map(review, rights), strict=True))
 
 
-def _alike(steps: Iterable[Step]) -> list[list[Step]]:
+def _alike(steps: Iterable[StandIn]) -> list[list[StandIn]]:
     """Steps that differ in nothing but their names, together."""
-    found: list[tuple[tuple[object, ...], list[Step]]] = []
+    found: list[tuple[tuple[object, ...], list[StandIn]]] = []
     for step in steps:
         group = step.spec.groups[0]
         container = {**asdict(group.container), "name": "", "command": (), "env": ()}
@@ -126,8 +107,8 @@ def _alike(steps: Iterable[Step]) -> list[list[Step]]:
     return [others for _, others in found]
 
 
-def _dry_runs(client: KubernetesClient, steps: Sequence[Step], warnings: list[str]) -> Iterator[Row]:
-    names, first = tuple(step.name for step in steps), steps[0]
+def _dry_runs(client: KubernetesClient, steps: Sequence[StandIn], warnings: list[str]) -> Iterator[Row]:
+    names, first = tuple(step.step for step in steps), steps[0]
     made = first.backend.build(first.spec)
     warnings.clear()
     is_fine = True
@@ -155,18 +136,18 @@ def _is_older(error: ClusterError, backend: Backend, manifest: Manifest) -> bool
         return False
 
 
-def _named(client: KubernetesClient, namespace: str, steps: Sequence[Step]) -> Iterator[Row]:
+def _named(client: KubernetesClient, namespace: str, steps: Sequence[StandIn]) -> Iterator[Row]:
     """What steps name: queues, service accounts, volume claims. Who runs flows needs no right to read them, and often has it."""
     queues: dict[str, list[str]] = {}
     accounts: dict[str, list[str]] = {}
     claims: dict[str, list[str]] = {}
     for step in steps:
         if step.queue:
-            queues.setdefault(step.queue, []).append(step.name)
+            queues.setdefault(step.queue, []).append(step.step)
         if step.spec.service_account:
-            accounts.setdefault(step.spec.service_account, []).append(step.name)
+            accounts.setdefault(step.spec.service_account, []).append(step.step)
         for claim in step.spec.groups[0].storage.claims:
-            claims.setdefault(claim, []).append(step.name)
+            claims.setdefault(claim, []).append(step.step)
     local_queues = kueue_resource(client, "localqueues", "LocalQueue") if queues else None
     for queue, names in queues.items():
         found = _got(client, local_queues, namespace, queue) if local_queues else None

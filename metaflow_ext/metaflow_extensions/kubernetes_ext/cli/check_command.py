@@ -14,15 +14,14 @@ from metaflow.exception import MetaflowException
 from ..cluster.client import KubernetesClient
 from ..decorators import preflight
 from ..decorators.host_errors import as_metaflow_error
+from ..decorators.preflight import StandIn
 from ..decorators.settings import Settings, read_settings
 from ..errors import ClusterError
 from ..runtime.clock import RealClock
 from ..runtime.probes import Probes
 from . import check_cluster, check_rows, probe_jobs
-from .check_cluster import Step
 from .check_rows import BROKEN, OK, UNKNOWN, Row
 from .interrupts import Interrupted, interruptible
-from .step_command import backend_of
 
 _PATIENCE_SECONDS = 5.0
 
@@ -31,7 +30,7 @@ def check(obj: Any, is_probing: bool, probe_seconds: float, as_json: bool) -> No
     """Ends the process with code 1 where something is broken."""
     with as_metaflow_error():
         settings = read_settings(obj.flow_datastore.TYPE)
-    rows = check_rows.merged(_found(obj, steps_of(obj, settings), settings, probe_seconds if is_probing else None))
+    rows = check_rows.merged(_found(obj, steps_of(obj), settings, probe_seconds if is_probing else None))
     print(json.dumps([asdict(row) for row in rows], indent=2) if as_json else "\n".join(check_rows.lines(rows)))
     broken = sum(row.state == BROKEN for row in rows)
     if broken:
@@ -39,7 +38,7 @@ def check(obj: Any, is_probing: bool, probe_seconds: float, as_json: bool) -> No
         sys.exit(1)
 
 
-def _found(obj: Any, steps: Sequence[Step], settings: Settings, probe_seconds: float | None) -> list[Row]:
+def _found(obj: Any, steps: Sequence[StandIn], settings: Settings, probe_seconds: float | None) -> list[Row]:
     found: list[Row] = []
     warnings: list[str] = []
     try:
@@ -53,16 +52,9 @@ def _found(obj: Any, steps: Sequence[Step], settings: Settings, probe_seconds: f
     return found
 
 
-def steps_of(obj: Any, settings: Settings) -> list[Step]:
+def steps_of(obj: Any) -> list[StandIn]:
     """Raises MetaflowException where there is none."""
-    found = []
-    for node in obj.graph:
-        for deco in node.decorators:
-            if deco.name == "kubernetes":
-                with as_metaflow_error(f"Step *{node.name}*: "):
-                    ranks = 2 if getattr(deco, "is_parallel", False) else None
-                    task, spec = preflight.stand_in(obj.flow.name, node.name, deco, ranks, settings)
-                    found.append(Step(node.name, deco, spec, backend_of(task, settings)))
+    found = preflight.check_steps(obj.flow.name, obj.graph)
     if not found:
         raise MetaflowException(
             "No step of this flow is for Kubernetes. Give it all of them: python flow.py --with kubernetes kubernetes check"
@@ -71,7 +63,7 @@ def steps_of(obj: Any, settings: Settings) -> list[Step]:
 
 
 def _of_pods(
-    obj: Any, client: KubernetesClient, steps: Sequence[Step], settings: Settings, rows: Sequence[Row], limit: float | None
+    obj: Any, client: KubernetesClient, steps: Sequence[StandIn], settings: Settings, rows: Sequence[Row], limit: float | None
 ) -> list[Row]:
     """What only a pod can tell. Steps that would be refused have none."""
     where = f"{obj.flow_datastore.TYPE} at {obj.flow_datastore.datastore_root}"
@@ -79,7 +71,7 @@ def _of_pods(
         text = f"Not looked at: images, their Python, nodes, secrets, and the datastore ({where}) as pods see it."
         return [Row(check="pod", state=UNKNOWN, text=text, advice="--probe starts a pod for it.")]
     refused = {name for row in rows if row.state == BROKEN and row.check != "jobset" for name in row.steps}
-    wanted = [(step.name, step.deco, step.queue) for step in steps if step.name not in refused]
+    wanted = [(step.step, step.deco, step.queue) for step in steps if step.step not in refused]
     try:
         package = probe_jobs.code_package(obj)
     except Exception as error:  # noqa: BLE001 - whatever the datastore's own library raises

@@ -21,7 +21,6 @@ from ..spec import labels
 from ..status.reading import mapping
 from .dry_run import parts, refusal
 from .secrets import removed_before, without_secrets
-from .step_command import backend_of
 from .subjects import found
 from .targets import parse
 
@@ -63,13 +62,11 @@ def manifest_of_step(obj: Any, step: str, num_parallel: int | None, validate: bo
     if is_gang != (num_parallel is not None):
         raise MetaflowException(f"Step {step} is {'a gang: say how large with --num-parallel N' if is_gang else 'not a gang'}.")
     with as_metaflow_error(f"Step {step}: "):
-        settings = read_settings(obj.flow_datastore.TYPE)
-        task, spec = stand_in(obj.flow.name, step, deco, num_parallel, settings)
-        backend = backend_of(task, settings)
-        made = backend.build(spec)
+        planned = stand_in(obj.flow.name, step, deco, num_parallel, read_settings(obj.flow_datastore.TYPE))
+        made = planned.backend.build(planned.spec)
         print(json.dumps(made, indent=2) + "\n" if as_json else yaml.safe_dump(made, sort_keys=False), end="")
         if validate:
-            _validate(obj, resource_of(backend), made)
+            _validate(obj, resource_of(planned.backend), made)
 
 
 def as_posted(found: Mapping[str, Any]) -> Manifest:

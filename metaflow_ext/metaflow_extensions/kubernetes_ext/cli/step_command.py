@@ -15,12 +15,11 @@ from typing import Any, Protocol
 from metaflow import current
 from metaflow.util import get_username
 
-from ..backends.base import Backend, Manifest
-from ..backends.job import JobBackend
-from ..backends.jobset import JobSetBackend
+from ..backends.base import Manifest
 from ..cluster.client import KubernetesClient
 from ..cluster.protocol import ClusterClient
 from ..decorators.attributes import is_true
+from ..decorators.backend_choice import backend_of
 from ..decorators.launch_spec import TaskRef, launch_spec, stall_timeout
 from ..decorators.settings import Settings, read_settings
 from ..decorators.step_check import parse_logs
@@ -101,13 +100,6 @@ def decoded(options: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def backend_of(task: TaskRef, settings: Settings) -> Backend:
-    """A gang is a JobSet, also a gang of one; a plain step a Job."""
-    if task.num_parallel is None:
-        return JobBackend()
-    return JobSetBackend(group=settings.jobset_group, version=settings.jobset_version)
-
-
 def max_restarts(options: Mapping[str, Any], settings: Settings, decorators: Sequence[Any]) -> int:
     """Whoever says @retry(times=0) says that the step must not run twice."""
     if options.get("max_restarts") not in (None, ""):
@@ -148,7 +140,7 @@ class _Launch:
             client=json.dumps(this_process().as_json()),
         )
         self._ids = TaskIds(self._task.task_id, self._task.num_parallel or 1)
-        self._backend = backend_of(self._task, self._settings)
+        self._backend = backend_of(self._task.num_parallel, options, self._settings)
         self._timeline = Timeline()
         self._records = Records(obj, self._task, self._ids, self._timeline, reporter.line)
         self._run_pid = os.getppid()

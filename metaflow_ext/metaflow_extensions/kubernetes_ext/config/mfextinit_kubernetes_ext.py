@@ -20,11 +20,5 @@ KUBERNETES_STALL_TIMEOUT = from_conf("KUBERNETES_STALL_TIMEOUT", 10 * 60)
 # How often a workload that the cluster took away (eviction, preemption, a lost node) starts again within its attempt.
 KUBERNETES_MAX_RESTARTS = from_conf("KUBERNETES_MAX_RESTARTS", 3)
 
-# Cluster policy (docs/settings.md): Kueue's LocalQueue and WorkloadPriorityClass, PriorityClass, name of a scheduler.
-KUBERNETES_QUEUE = from_conf("KUBERNETES_QUEUE")
-KUBERNETES_WORKLOAD_PRIORITY = from_conf("KUBERNETES_WORKLOAD_PRIORITY")
-KUBERNETES_PRIORITY_CLASS = from_conf("KUBERNETES_PRIORITY_CLASS")
-KUBERNETES_SCHEDULER = from_conf("KUBERNETES_SCHEDULER")
-
 # Seconds that a finished workload stays. Core's own setting, which Metaflow 2.19.0 doesn't have yet.
 KUBERNETES_JOB_TTL_SECONDS_AFTER_FINISHED = from_conf("KUBERNETES_JOB_TTL_SECONDS_AFTER_FINISHED", 7 * 24 * 60 * 60)

@@ -50,7 +50,15 @@ OURS: dict[str, str] = {
     "workload_priority": TEXT,
     "priority_class": TEXT,
     "scheduler": TEXT,
+    "topology": TEXT,
+    "affinity": JSON,
+    "instance_type": JSON,
+    "runtime_class": TEXT,
+    "resource_claims": JSON,
+    "pod_overlay": JSON,
 }
+
+_SETTINGS = {"grace_period": "KUBERNETES_GRACE_PERIOD_SECONDS"}
 
 # On the command line --namespace is Metaflow's own.
 OPTION_NAMES = {"namespace": "k8s_namespace"}
@@ -63,6 +71,11 @@ def defaults(core_defaults: dict[str, Any]) -> dict[str, Any]:
 
 def option_name(attribute: str) -> str:
     return OPTION_NAMES.get(attribute, attribute)
+
+
+def setting(attribute: str) -> str:
+    """The setting of an attribute of ours, without METAFLOW_."""
+    return _SETTINGS.get(attribute, f"KUBERNETES_{attribute.upper()}")
 
 
 def command_options(attributes: dict[str, Any]) -> dict[str, Any]:

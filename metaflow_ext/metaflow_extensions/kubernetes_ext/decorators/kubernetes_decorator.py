@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from metaflow import current
 from metaflow.metadata_provider.util import sync_local_metadata_to_datastore
@@ -32,8 +32,11 @@ from . import (
     step_check,
     task_metadata,
 )
-from .host_errors import KubernetesError
+from .host_errors import KubernetesError, as_metaflow_error
 from .shared_files import is_shared
+
+if TYPE_CHECKING:
+    from .site_policy import Effective
 
 
 class KubernetesDecorator(CoreKubernetesDecorator):
@@ -66,6 +69,21 @@ class KubernetesDecorator(CoreKubernetesDecorator):
         PriorityClass of the pods. Default METAFLOW_KUBERNETES_PRIORITY_CLASS.
     scheduler : str, optional, default None
         Name of the scheduler of the pods. Default METAFLOW_KUBERNETES_SCHEDULER, Kubernetes' own.
+    topology : str, optional, default None
+        How near to each other the ranks run, by Kueue: "required:LEVEL" or "preferred:LEVEL", LEVEL a label of nodes.
+        Default METAFLOW_KUBERNETES_TOPOLOGY.
+    affinity : dict, optional, default None
+        Affinity of the pods, as in a pod's spec. Default METAFLOW_KUBERNETES_AFFINITY.
+    instance_type : str or list, optional, default None
+        Types of nodes (label node.kubernetes.io/instance-type). Default METAFLOW_KUBERNETES_INSTANCE_TYPE.
+    runtime_class : str, optional, default None
+        RuntimeClass of the pods. Default METAFLOW_KUBERNETES_RUNTIME_CLASS.
+    resource_claims : list or dict, optional, default None
+        Devices by Dynamic Resource Allocation: ResourceClaimTemplates, of each of which every rank has a claim; or a
+        dictionary of names to {"template" or "claim": ..., "request": ...}. Default METAFLOW_KUBERNETES_RESOURCE_CLAIMS.
+    pod_overlay : dict or str, optional, default None
+        Any other fields of the pods, merged over what was made last (docs/settings.md); a dictionary or YAML. Default
+        METAFLOW_KUBERNETES_POD_OVERLAY.
     """
     )
 
@@ -73,6 +91,7 @@ class KubernetesDecorator(CoreKubernetesDecorator):
     _is_checked = False  # once a process: is there a cluster that can run this flow?
     _hang_watch: hang_watch.HangWatch | None = None
     _spot_monitor: spot_monitor.SpotMonitor | None = None
+    _from_resources: frozenset[str] = frozenset()
 
     def init(self) -> None:  # core calls it only where the class itself defines it
         super().init()
@@ -92,7 +111,7 @@ class KubernetesDecorator(CoreKubernetesDecorator):
         step_check.require_one_engine(step, decos)
         self.run_time_limit = get_run_time_limit_for_task(decos)
         step_check.require_run_time_limit(step, self.run_time_limit)
-        step_check.merge_resources(self.attributes, self.defaults, decos)
+        self._from_resources = step_check.merge_resources(self.attributes, self.defaults, decos)
         step_check.check_attributes(step, self.attributes)
         if self.is_parallel:
             num_parallel.check_literal(graph, step)
@@ -115,8 +134,7 @@ class KubernetesDecorator(CoreKubernetesDecorator):
 
             KubernetesDecorator._is_checked = True
             run_signals.install()
-            check_steps(flow.name, graph)
-            check_cluster(graph)
+            check_cluster(check_steps(flow.name, graph))
             run_supervisor.start()
 
     def runtime_finished(self, exception: Exception | None) -> None:
@@ -134,16 +152,30 @@ class KubernetesDecorator(CoreKubernetesDecorator):
             return  # @catch's fallback runs locally
         cli_args.commands = ["kubernetes", "step"]
         cli_args.command_args.extend([self.package_metadata, self.package_sha, self.package_url])
-        cli_args.command_options.update(attribute_table.command_options(self.attributes))
+        counting = self.effective().attributes
+        cli_args.command_options.update(attribute_table.command_options(dict(counting)))
         cli_args.command_options["run-time-limit"] = self.run_time_limit
-        cli_args.command_options["hostname-resolution-timeout"] = self.attributes["hostname_resolution_timeout"]
+        cli_args.command_options["hostname-resolution-timeout"] = counting["hostname_resolution_timeout"]
         cli_args.entrypoint[0] = sys.executable
 
+    def effective(self) -> Effective:
+        """The attributes that count, and where each is from: with what this site says for all steps."""
+        from . import site_policy
+
+        with as_metaflow_error():
+            policy = site_policy.read_policy()
+            found = site_policy.effective(
+                self.attributes, self.defaults, self._user_defined_attributes, self._from_resources, policy
+            )
+        step_check.check_attributes(self.step, dict(found.attributes))
+        return found
+
     def launch_options(self) -> dict[str, Any]:
-        """The attributes as `launch_spec` takes them."""
-        flags = {name: attribute_table.is_true(self.attributes[name]) for name in ("use_tmpfs", "tmpfs_tempdir")}
-        secrets = attribute_table.command_options({"secrets": self.attributes["secrets"]})["secrets"]
-        return {**self.attributes, **flags, "secrets": secrets, "run_time_limit": self.run_time_limit}
+        """The attributes that count, as `launch_spec` takes them."""
+        counting = dict(self.effective().attributes)
+        flags = {name: attribute_table.is_true(counting[name]) for name in ("use_tmpfs", "tmpfs_tempdir")}
+        secrets = attribute_table.command_options({"secrets": counting["secrets"]})["secrets"]
+        return {**counting, **flags, "secrets": secrets, "run_time_limit": self.run_time_limit}
 
     # -- the task
 

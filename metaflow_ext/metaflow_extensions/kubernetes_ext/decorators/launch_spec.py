@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import InvalidSpec
 from ..spec import environment, labels, names, quantities
 from ..spec.command import bash
 from ..spec.launch import CONTROL, WORKER, ContainerSpec, Group, LaunchSpec
-from ..spec.placement import Placement
+from ..spec.placement import Placement, Topology
 from ..spec.resources import Resources
 from ..spec.storage import Storage
-from . import container_script, gang_environment, hang_watch
+from . import container_script, gang_environment, hang_watch, policy_options
+from .policy_options import camel_case
 from .settings import Settings
 
 # Downward API of every task; core's names, and ours.
@@ -72,7 +72,7 @@ def launch_spec(
         name=name,
         namespace=options["namespace"],
         groups=groups(name, task, options, code, settings, restart),
-        labels={**_labels(task, options), **_queue_labels(options, settings)},
+        labels={**_labels(task, options), **_queue_labels(options)},
         annotations={**_annotations(task, options, submission), **({labels.RESTART: str(restart)} if restart else {})},
         service_account=options.get("service_account") or None,
         # Tasks don't talk to Kubernetes. Who names a service account may want its token; the default one's is a risk for nothing.
@@ -81,6 +81,7 @@ def launch_spec(
         deadline_seconds=int(float(options["run_time_limit"])) if options.get("run_time_limit") else None,
         ttl_seconds=settings.ttl_seconds,
         grace_seconds=quantities.whole(_first(options.get("grace_period"), settings.grace_seconds), "grace_period"),
+        fault_tolerance=policy_options.fault_tolerance(options.get("fault_tolerance")),
     )
 
 
@@ -95,8 +96,10 @@ def groups(
             name=role,
             replicas=replicas,
             container=_container(task, options, settings, code, name, script, port, layers, restart),
-            placement=_placement(options, settings),
+            placement=_placement(options),
+            claims=policy_options.resource_claims(options.get("resource_claims")),
             storage=_storage(options),
+            overlays=policy_options.overlays(options.get("pod_overlay")),
         )
 
     if task.num_parallel is None:
@@ -178,23 +181,25 @@ def _resources(options: Mapping[str, Any]) -> Resources:
     )
 
 
-def _queue_labels(options: Mapping[str, Any], settings: Settings) -> dict[str, str]:
+def _queue_labels(options: Mapping[str, Any]) -> dict[str, str]:
     """Kueue's, which only it reads."""
-    queue, priority = (_first(options.get(name), getattr(settings, name)) for name in ("queue", "workload_priority"))
-    if queue:
-        names.require_dns_subdomain(queue, "queue")
-    if priority:
-        names.require_dns_subdomain(priority, "workload_priority")
-    found = {labels.KUEUE_QUEUE: queue, labels.KUEUE_PRIORITY_CLASS: priority}
+    for name in ("queue", "workload_priority"):
+        if options.get(name):
+            names.require_dns_subdomain(options[name], name)
+    found = {labels.KUEUE_QUEUE: options.get("queue"), labels.KUEUE_PRIORITY_CLASS: options.get("workload_priority")}
     return {key: name for key, name in found.items() if name}
 
 
-def _placement(options: Mapping[str, Any], settings: Settings) -> Placement:
+def _placement(options: Mapping[str, Any]) -> Placement:
+    topology = options.get("topology")
     return Placement(
         node_selector={key: str(value) for key, value in (options.get("node_selector") or {}).items()},
         tolerations=tuple(camel_case(toleration) for toleration in options.get("tolerations") or ()),
-        priority_class=_first(options.get("priority_class"), settings.priority_class),
-        scheduler=_first(options.get("scheduler"), settings.scheduler),
+        priority_class=options.get("priority_class") or None,
+        scheduler=options.get("scheduler") or None,
+        affinity=policy_options.affinity(options.get("affinity"), options.get("instance_type")),
+        runtime_class=options.get("runtime_class") or None,
+        topology=Topology.parse(topology) if topology else None,
     )
 
 
@@ -259,22 +264,6 @@ def _annotations(task: TaskRef, options: Mapping[str, Any], submission: str) -> 
     if task.client:
         ours[labels.CLIENT] = task.client
     return {**users, **core, **{key: str(value) for key, value in task.project.items()}, **ours}
-
-
-def camel_case(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Core takes `run_as_user` and `toleration_seconds`; Kubernetes' own spelling is left as it is."""
-    if not isinstance(fields, Mapping):
-        raise InvalidSpec(f"A dictionary is wanted, not {fields!r}.")
-
-    def key(name: str) -> str:
-        first, *rest = name.split("_")
-        return first + "".join(part.capitalize() for part in rest)
-
-    return {
-        key(name): camel_case(value) if isinstance(value, Mapping) else value
-        for name, value in fields.items()
-        if value is not None
-    }
 
 
 def _first(*values: Any) -> Any:

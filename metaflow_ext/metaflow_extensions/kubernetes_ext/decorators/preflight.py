@@ -3,99 +3,128 @@ is uploaded."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from ..backends.appwrapper import AppWrapperBackend
+from ..backends.base import Backend, Wrapping
+from ..cluster.protocol import JOBS, ClusterClient
 from ..errors import InvalidSpec
+from ..runtime.closer_look import kueue_resource
+from ..runtime.resources import resource_of
+from ..spec import labels
+from ..spec.launch import LaunchSpec
+from .backend_choice import backend_of
+from .container_script import TaskScript
 from .host_errors import as_metaflow_error
+from .launch_spec import TaskCode, TaskRef, launch_spec
+from .settings import Settings, jobset_resource
 
 
-def gang_steps(graph: Any) -> list[str]:
-    """Names of the steps that will be gangs on Kubernetes."""
-    return [
-        node.name
-        for node in graph
-        if any(deco.name == "kubernetes" for deco in node.decorators)
-        and any(getattr(deco, "IS_PARALLEL", False) for deco in node.decorators)
-    ]
+@dataclass(frozen=True)
+class StandIn:
+    """A step with the workload that it would be: with stand-ins for run, task, user and code, of two ranks where it is a gang."""
+
+    step: str
+    deco: Any  # its @kubernetes
+    task: TaskRef
+    spec: LaunchSpec
+    backend: Backend
+
+    @property
+    def needs_jobset(self) -> bool:
+        made = self.backend.wrapped if isinstance(self.backend, Wrapping) else self.backend
+        return made.kind == "JobSet"
+
+    @property
+    def queue(self) -> str:
+        return self.spec.labels.get(labels.KUEUE_QUEUE, "")
 
 
-def check_steps(flow: str, graph: Any) -> None:
-    """Make every step's workload with stand-ins for what is not known yet, so that what can't be is refused at once."""
-    from .settings import Settings
-
+def check_steps(flow: str, graph: Any) -> list[StandIn]:
+    """The steps for Kubernetes. Raises one clear Metaflow error for the first that can't be a workload."""
+    settings, found = Settings(), []
     for node in graph:
         for deco in node.decorators:
             if deco.name == "kubernetes":
                 with as_metaflow_error(f"Step *{node.name}*: "):
-                    stand_in(flow, node.name, deco, 2 if getattr(deco, "is_parallel", False) else None, Settings())
+                    ranks = 2 if getattr(deco, "is_parallel", False) else None
+                    found.append(stand_in(flow, node.name, deco, ranks, settings))
+    return found
 
 
-def stand_in(flow: str, step: str, deco: Any, num_parallel: int | None, settings: Any) -> tuple[Any, Any]:
-    """(TaskRef, LaunchSpec) of a step before its run: with stand-ins for run, task, user and code. Raises InvalidSpec."""
-    from .launch_spec import TaskCode, TaskRef, launch_spec
-
+def stand_in(flow: str, step: str, deco: Any, num_parallel: int | None, settings: Settings) -> StandIn:
+    """Raises InvalidSpec, or Metaflow's error for an attribute."""
     task = TaskRef(flow=flow, run_id="0", step=step, task_id="0", attempt=0, user="user", num_parallel=num_parallel)
-    return task, launch_spec(
-        task, deco.launch_options(), TaskCode(script=stand_in_script(), environment={}), settings, submission="0"
-    )
+    options = deco.launch_options()
+    spec = launch_spec(task, options, TaskCode(script=stand_in_script(), environment={}), settings, submission="0")
+    return StandIn(step, deco, task, spec, backend_of(num_parallel, options, settings))
 
 
-def stand_in_script() -> Any:
-    """A TaskScript that runs nothing."""
-    from .container_script import TaskScript
-
+def stand_in_script() -> TaskScript:
+    """One that runs nothing."""
     return TaskScript(
         pathspec="flow/run/step/task", attempt=0, datastore="", datastore_root="", init_commands=(), bootstrap_commands=(),
         step_words=("step",),
     )  # fmt: skip
 
 
-def check_cluster(graph: Any) -> None:
-    """Raise one clear Metaflow error when the cluster can't be reached or doesn't serve JobSet although a gang needs it."""
+def check_cluster(steps: Sequence[StandIn]) -> None:
+    """Raise one clear Metaflow error when the cluster can't be reached or doesn't serve what a step needs."""
     from ..cluster.client import KubernetesClient
-    from ..cluster.protocol import JOBS
-    from .settings import jobset_resource
 
     with as_metaflow_error():
         client = KubernetesClient(patience=5.0)
         try:
-            gangs = gang_steps(graph)
-            resource = jobset_resource() if gangs else JOBS
-            if not client.serves(resource):
-                raise InvalidSpec(not_served(resource, gangs))
-            require_kueue(client, queued_steps(graph))
+            require_apis(client, steps)
         finally:
             client.close()
 
 
-def queued_steps(graph: Any) -> list[str]:
-    """Names of the steps that ask for a queue."""
-    from metaflow.metaflow_config import KUBERNETES_QUEUE
+def require_apis(client: ClusterClient, steps: Sequence[StandIn]) -> None:
+    """Raises InvalidSpec for the first API that is missing; ClusterError where nobody answers."""
+    jobset = jobset_resource()
+    gangs = [one.step for one in steps if one.needs_jobset]
+    resource = jobset if gangs else JOBS
+    if not client.serves(resource):
+        raise InvalidSpec(not_served(resource, gangs))
+    require_appwrapper(client, [one.step for one in steps if one.backend.kind == "AppWrapper"])
+    require_kueue(client, [one.step for one in steps if one.queue or _is_placed_by_kueue(one.spec)])
 
-    return [
-        node.name
-        for node in graph
-        for deco in node.decorators
-        if deco.name == "kubernetes" and (deco.attributes["queue"] or KUBERNETES_QUEUE)
-    ]
+
+def require_appwrapper(client: ClusterClient, steps: Sequence[str]) -> None:
+    resource = resource_of(AppWrapperBackend())
+    if steps and not client.serves(resource):
+        raise InvalidSpec(
+            f"The cluster does not serve {resource.plural}.{resource.group}/{resource.version}, which {_steps(steps, 'ask')} for: "
+            "AppWrapper is not installed there. Install it (https://project-codeflare.github.io/appwrapper), or leave "
+            "`backend` out."
+        )
 
 
-def require_kueue(client: Any, steps: list[str]) -> None:
+def require_kueue(client: ClusterClient, steps: Sequence[str]) -> None:
     """A label that nobody reads would let a step run past its queue."""
-    from ..runtime.closer_look import kueue_resource
-
     if steps and kueue_resource(client, "localqueues", "LocalQueue") is None:
         raise InvalidSpec(
-            f"The cluster does not serve Kueue (kueue.x-k8s.io), whose queue step{'s' if len(steps) > 1 else ''} "
-            f"*{', '.join(steps)}* ask{'' if len(steps) > 1 else 's'} for. Install it (https://kueue.sigs.k8s.io), or leave "
-            "`queue` out."
+            f"The cluster does not serve Kueue (kueue.x-k8s.io), whose queue or topology {_steps(steps, 'ask')} for. "
+            "Install it (https://kueue.sigs.k8s.io), or leave `queue` and `topology` out."
         )
+
+
+def _is_placed_by_kueue(spec: LaunchSpec) -> bool:
+    return any(group.placement.topology for group in spec.groups)
+
+
+def _steps(names: Sequence[str], verb: str) -> str:
+    several = len(names) > 1
+    return f"step{'s' if several else ''} *{', '.join(names)}* {verb}{'' if several else 's'}"
 
 
 def not_served(resource: Any, gangs: list[str]) -> str:
     return (
         f"The cluster does not serve {resource.plural}.{resource.group}/{resource.version}, which "
-        f"step{'s' if len(gangs) > 1 else ''} *{', '.join(gangs) or '?'}* need{'' if len(gangs) > 1 else 's'}: JobSet is not "
+        f"{_steps(gangs or ['?'], 'need')}: JobSet is not "
         "installed there, or in another version. Install it (https://jobset.sigs.k8s.io), or set "
         "METAFLOW_KUBERNETES_JOBSET_GROUP and METAFLOW_KUBERNETES_JOBSET_VERSION to what is served."
     )

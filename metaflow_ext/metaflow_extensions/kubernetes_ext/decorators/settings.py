@@ -24,10 +24,6 @@ class Settings:
     image_pull_timeout: int = 20 * 60
     stall_timeout: int = 10 * 60
     max_restarts: int = 3
-    queue: str | None = None
-    workload_priority: str | None = None
-    priority_class: str | None = None
-    scheduler: str | None = None
     task_environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -47,10 +43,6 @@ def read_settings(datastore_type: str) -> Settings:
         image_pull_timeout=quantities.whole(config.KUBERNETES_IMAGE_PULL_TIMEOUT, "METAFLOW_KUBERNETES_IMAGE_PULL_TIMEOUT"),
         stall_timeout=quantities.whole(config.KUBERNETES_STALL_TIMEOUT, "METAFLOW_KUBERNETES_STALL_TIMEOUT"),
         max_restarts=quantities.whole(config.KUBERNETES_MAX_RESTARTS, "METAFLOW_KUBERNETES_MAX_RESTARTS"),
-        queue=config.KUBERNETES_QUEUE,
-        workload_priority=config.KUBERNETES_WORKLOAD_PRIORITY,
-        priority_class=config.KUBERNETES_PRIORITY_CLASS,
-        scheduler=config.KUBERNETES_SCHEDULER,
         task_environment=task_environment(datastore_type),
     )
 

@@ -39,8 +39,12 @@ def require_run_time_limit(step: str, seconds: int) -> None:
         raise KubernetesError("The @timeout of step *%s* is %d s; on Kubernetes it must be at least 60 s." % (step, seconds))
 
 
-def merge_resources(attributes: dict[str, Any], defaults: dict[str, Any], decos: Iterable[Any]) -> None:
-    """Take over @resources: the larger of both values; gpu and shared_memory override. Core's rule, for quantities too."""
+def merge_resources(attributes: dict[str, Any], defaults: dict[str, Any], decos: Iterable[Any]) -> frozenset[str]:
+    """Take over @resources: the larger of both values; gpu and shared_memory override. Core's rule, for quantities too.
+
+    The names of the attributes whose value is now another one.
+    """
+    before = dict(attributes)
     for deco in decos:
         if not isinstance(deco, ResourcesDecorator):
             continue
@@ -52,6 +56,14 @@ def merge_resources(attributes: dict[str, Any], defaults: dict[str, Any], decos:
             mine = attributes.get(key)
             if not (mine is None and value is None):
                 attributes[key] = larger(mine, value, key)
+    return frozenset(key for key, value in attributes.items() if not _is_same(value, before.get(key)))
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    try:
+        return one == other or float(one) == float(other)
+    except (TypeError, ValueError):
+        return False
 
 
 def larger(mine: Any, other: Any, what: str) -> str:
@@ -140,13 +152,35 @@ def _check_structures(attributes: dict[str, Any]) -> None:
         value = attributes.get(name)  # older Metaflow has fewer
         if value is not None and not isinstance(value, dict):
             raise InvalidSpec(f"{name} is a dictionary, not {json.dumps(value, default=str)}.")
-    for name in ("image", "image_pull_policy", "service_account", "namespace", "tmpfs_path", "executable"):
+    for name in (
+        "image",
+        "image_pull_policy",
+        "service_account",
+        "namespace",
+        "tmpfs_path",
+        "executable",
+        "queue",
+        "workload_priority",
+        "priority_class",
+        "scheduler",
+        "runtime_class",
+        "topology",
+    ):
         value = attributes.get(name)
         if value is not None and not isinstance(value, str):
             raise InvalidSpec(f"{name} is a text, not {value!r}.")
     secrets = attributes["secrets"]
     if secrets and not isinstance(secrets, (str, list, tuple)):
         raise InvalidSpec(f"secrets is a list of names, or names with commas between them, not {secrets!r}.")
+    for name, kinds, words in (
+        ("affinity", (dict, str), "a dictionary, or YAML"),
+        ("pod_overlay", (dict, list, str), "a dictionary, or YAML"),
+        ("resource_claims", (dict, list, str), "a list of ResourceClaimTemplates, or a dictionary"),
+        ("instance_type", (list, tuple, str), "a name or a list of names"),
+    ):
+        value = attributes[name]
+        if value is not None and not isinstance(value, kinds):
+            raise InvalidSpec(f"{name} is {words}, not {value!r}.")
     for name in ("tolerations", "image_pull_secrets"):
         value = attributes.get(name)  # older Metaflow has fewer
         if value is not None and not isinstance(value, (list, tuple)):

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..spec import labels, names
+from ..spec.claims import ResourceClaim
 from ..spec.environment import EnvVar
-from ..spec.launch import ContainerSpec, Group, LaunchSpec
+from ..spec.launch import Group, LaunchSpec
+from ..spec.overlay import laid_over
 from ..spec.resources import Resources
 from ..spec.storage import SHARED_MEMORY_PATH, Storage
 
@@ -54,13 +56,40 @@ def pod_template(spec: LaunchSpec, group: Group) -> Manifest:
         schedulerName=group.placement.scheduler,
         nodeSelector=dict(group.placement.node_selector),
         tolerations=[dict(toleration) for toleration in group.placement.tolerations],
-        containers=[_container(group.container, group.storage)],
+        affinity=dict(group.placement.affinity),
+        runtimeClassName=group.placement.runtime_class,
+        resourceClaims=[_claim(claim) for claim in group.claims],
+        containers=[_container(group)],
         volumes=_volumes(group.storage),
     )
-    return {**present(metadata=metadata(spec, group)), "spec": pod}
+    made: Manifest = {**present(metadata=_pod_metadata(spec, group)), "spec": pod}
+    for overlay in group.overlays:
+        made = laid_over(made, overlay)
+    return made
 
 
-def _container(container: ContainerSpec, storage: Storage) -> Manifest:
+def _pod_metadata(spec: LaunchSpec, group: Group) -> Manifest:
+    """The group's, and how Kueue is to place it: control and workers as one (https://kueue.sigs.k8s.io, podset groups)."""
+    found, topology = metadata(spec, group), group.placement.topology
+    if topology is None:
+        return found
+    level = labels.KUEUE_REQUIRED_TOPOLOGY if topology.is_required else labels.KUEUE_PREFERRED_TOPOLOGY
+    together = {labels.KUEUE_PODSET_GROUP: spec.name} if _can_be_placed_as_one(spec) else {}
+    return {**found, "annotations": {**found.get("annotations", {}), level: topology.level, **together}}
+
+
+def _can_be_placed_as_one(spec: LaunchSpec) -> bool:
+    """Kueue's rule: two pod sets, one of them a single pod, with the same topology."""
+    sizes = [group.replicas for group in spec.groups]
+    return len(sizes) == 2 and 1 in sizes and len({group.placement.topology for group in spec.groups}) == 1
+
+
+def _claim(claim: ResourceClaim) -> Manifest:
+    return present(name=claim.name, resourceClaimTemplateName=claim.template, resourceClaimName=claim.claim)
+
+
+def _container(group: Group) -> Manifest:
+    container = group.container
     return present(
         name=container.name,
         image=container.image,
@@ -69,11 +98,15 @@ def _container(container: ContainerSpec, storage: Storage) -> Manifest:
         env=[_env(variable) for variable in container.env],
         envFrom=[{"secretRef": {"name": secret}} for secret in container.env_from_secrets],
         ports=[{"containerPort": port} for port in container.ports],
-        resources=_resources(container.resources),
-        volumeMounts=_volume_mounts(storage),
+        resources={**_resources(container.resources), **_used(group.claims)},
+        volumeMounts=_volume_mounts(group.storage),
         securityContext=dict(container.security_context or {}),
         terminationMessagePolicy="FallbackToLogsOnError",
     )
+
+
+def _used(claims: tuple[ResourceClaim, ...]) -> Manifest:
+    return present(claims=[present(name=claim.name, request=claim.request) for claim in claims])
 
 
 def _env(variable: EnvVar) -> Manifest:

@@ -1,4 +1,4 @@
-"""Folds watch events of a workload, its Jobs and its pods into an `Observation`. No I/O, no clock.
+"""Folds watch events of a workload, what it wraps, its Jobs and its pods into an `Observation`. No I/O, no clock.
 
 Pods are never forgotten (`status.pods.remember`): what the watch showed of one that is gone may be the only evidence.
 """
@@ -10,11 +10,12 @@ from datetime import datetime
 from typing import Any
 
 from ..cluster.protocol import WatchEvent
+from ..status.appwrapper import is_wrapped
 from ..status.model import Observation, PodRecord
 from ..status.pods import remember
 from ..status.reading import killed_by
 
-WORKLOAD, JOBS, PODS = "workload", "jobs", "pods"
+WORKLOAD, WRAPPED, JOBS, PODS = "workload", "wrapped", "jobs", "pods"
 
 
 def uid_of(obj: Mapping[str, Any]) -> str:
@@ -30,19 +31,24 @@ class Picture:
         self.queued_ahead: int | None = None
         self._uid = uid_of(workload)
         self._workload: Mapping[str, Any] | None = workload
+        self._wrapped: Mapping[str, Any] | None = None
+        self._wrapped_is_gone = False
         self._jobs: dict[str, Mapping[str, Any]] = {}
         self._pods: dict[str, PodRecord] = {}
         self._events: dict[str, Mapping[str, Any]] = {}
         self._killed_by = ""
 
     def apply(self, source: str, event: WatchEvent, at: datetime) -> None:
-        """`source` is WORKLOAD, JOBS or PODS."""
+        """`source` is WORKLOAD, WRAPPED, JOBS or PODS."""
         if event.type == "SYNCED":
             items = event.object.get("items") or []
-            {WORKLOAD: self._sync_workload, JOBS: self._sync_jobs, PODS: self._sync_pods}[source](items, at)
+            sync = {WORKLOAD: self._sync_workload, WRAPPED: self._sync_wrapped, JOBS: self._sync_jobs, PODS: self._sync_pods}
+            sync[source](items, at)
         elif source == WORKLOAD:
             if uid_of(event.object) == self._uid:
                 self._set_workload(event.object, gone=event.type == "DELETED")
+        elif source == WRAPPED:
+            self._set_wrapped(event.object, gone=event.type == "DELETED")
         elif source == JOBS and event.type == "DELETED":
             self._jobs.pop(uid_of(event.object), None)
         elif source == JOBS:
@@ -69,6 +75,8 @@ class Picture:
             admission=self.admission,
             queued_ahead=self.queued_ahead,
             killed_by=self._killed_by,
+            wrapped=self._wrapped,
+            wrapped_is_gone=self._wrapped_is_gone,
         )
 
     def _set_workload(self, found: Mapping[str, Any], *, gone: bool) -> None:
@@ -81,6 +89,16 @@ class Picture:
         self.is_missing = not ours
         if ours:
             self._set_workload(ours[0], gone=False)
+
+    def _set_wrapped(self, found: Mapping[str, Any], *, gone: bool) -> None:
+        """What the workload has made, as last seen: of an object that is gone it says what had failed."""
+        if is_wrapped(found, self._workload):
+            self._wrapped, self._wrapped_is_gone = found, gone
+
+    def _sync_wrapped(self, items: list[Mapping[str, Any]], at: datetime) -> None:
+        self._wrapped_is_gone = self._wrapped is not None
+        for item in items:
+            self._set_wrapped(item, gone=False)
 
     def _sync_jobs(self, items: list[Mapping[str, Any]], at: datetime) -> None:
         self._jobs = {uid_of(item): item for item in items}

@@ -11,7 +11,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any
 
-from ..backends.base import Backend
+from ..backends.base import Backend, Wrapping
 from ..cluster.protocol import JOBS as JOB_RESOURCE
 from ..cluster.protocol import PODS as POD_RESOURCE
 from ..cluster.protocol import ClusterClient, WatchEvent
@@ -24,7 +24,7 @@ from .clock import Clock, RealClock
 from .closer_look import CloserLook
 from .feeds import Degraded, Ended, Feeds, Message, Refused, Selection, Trouble
 from .outage import Outage
-from .picture import JOBS, PODS, WORKLOAD, Picture, uid_of
+from .picture import JOBS, PODS, WORKLOAD, WRAPPED, Picture, uid_of
 from .resources import kubectl_delete, resource_of
 
 STEP_SECONDS = 5.0  # deadlines are computed, not watched: look at the time this often
@@ -157,7 +157,12 @@ class RunningJobSet:
         at = self._clock.now()
         self._picture.confirm(self._find())
         for selection in self._selections()[1:]:
-            listed = self._client.list(selection.resource, self._namespace, label_selector=selection.label_selector)
+            listed = self._client.list(
+                selection.resource,
+                self._namespace,
+                label_selector=selection.label_selector,
+                field_selector=selection.field_selector,
+            )
             self._picture.apply(selection.source, WatchEvent("SYNCED", {"items": listed.get("items") or []}), at)
         self._closer_look.look(self._picture, self._picture.observation(at))
         self._refine()  # of one that has ended, ranks and cause are still to be found out
@@ -250,12 +255,14 @@ class RunningJobSet:
 
     def _selections(self) -> tuple[Selection, ...]:
         """The workload's first."""
-        pods = Selection(source=PODS, resource=POD_RESOURCE, label_selector=self._backend.pod_selector(self._name))
-        itself = Selection(source=WORKLOAD, resource=self._resource, field_selector=f"metadata.name={self._name}")
-        jobs = self._backend.job_selector(self._name)
-        if jobs is None:
-            return (itself, pods)
-        return (itself, Selection(source=JOBS, resource=JOB_RESOURCE, label_selector=jobs), pods)
+        backend, itself = self._backend, f"metadata.name={self._name}"
+        found = [Selection(source=WORKLOAD, resource=self._resource, field_selector=itself)]
+        if isinstance(backend, Wrapping):
+            found.append(Selection(source=WRAPPED, resource=resource_of(backend.wrapped), field_selector=itself))
+        jobs = backend.job_selector(self._name)
+        if jobs is not None:
+            found.append(Selection(source=JOBS, resource=JOB_RESOURCE, label_selector=jobs))
+        return (*found, Selection(source=PODS, resource=POD_RESOURCE, label_selector=backend.pod_selector(self._name)))
 
     def _hear(self, source: str, message: Message) -> None:
         at = self._clock.now()

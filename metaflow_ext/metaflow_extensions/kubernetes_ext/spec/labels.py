@@ -33,6 +33,11 @@ KUEUE_PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
 KUEUE_MAX_EXECUTION_SECONDS = "kueue.x-k8s.io/max-exec-time-seconds"
 TOP_OBJECT_ONLY = frozenset({KUEUE_QUEUE, KUEUE_PRIORITY_CLASS, KUEUE_MAX_EXECUTION_SECONDS})
 
+# Kueue's, annotations of pods: where they are to run (kueue.x-k8s.io/v1beta1 PodSetTopologyRequest).
+KUEUE_REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
+KUEUE_PREFERRED_TOPOLOGY = "kueue.x-k8s.io/podset-preferred-topology"
+KUEUE_PODSET_GROUP = "kueue.x-k8s.io/podset-group-name"
+
 # Set by Kueue on its Workload: whose it is.
 KUEUE_JOB_UID = "kueue.x-k8s.io/job-uid"
 

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..errors import InvalidSpec
 from . import names
+from .claims import ResourceClaim
 from .environment import EnvVar, require_text, utf8_size
+from .fault_tolerance import FaultTolerance
+from .overlay import require_overlay
 from .placement import Placement
 from .resources import Resources
 from .security import require_security_context
@@ -70,15 +74,21 @@ class Group:
     replicas: int
     container: ContainerSpec
     placement: Placement = field(default_factory=Placement)
+    claims: tuple[ResourceClaim, ...] = ()
     storage: Storage = field(default_factory=Storage)
     labels: Mapping[str, str] = field(default_factory=dict)  # of its Job and pods, over the workload's own
     annotations: Mapping[str, str] = field(default_factory=dict)
+    overlays: tuple[Mapping[str, Any], ...] = ()  # laid over its pods one after the other (spec.overlay)
 
     def __post_init__(self) -> None:
         names.require_dns_label(self.name, "group name")
         if not _is_whole(self.replicas) or self.replicas < 1:
             raise InvalidSpec(f"Group {self.name} has {self.replicas!r} replicas; it needs a whole number, at least 1.")
         _require_metadata(f"group {self.name}", self.labels, self.annotations)
+        if len({claim.name for claim in self.claims}) != len(self.claims):
+            raise InvalidSpec(f"Group {self.name} has two resource claims of one name.")
+        for overlay in self.overlays:
+            require_overlay(overlay, self.container.name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +112,7 @@ class LaunchSpec:
     deadline_seconds: int | None = None
     ttl_seconds: int | None = None
     grace_seconds: int = 30
+    fault_tolerance: FaultTolerance | None = None  # of an AppWrapper alone
 
     def __post_init__(self) -> None:
         if not self.groups:

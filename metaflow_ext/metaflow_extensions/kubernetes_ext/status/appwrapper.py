@@ -17,6 +17,7 @@ from .job import job_status
 from .jobset import jobset_status
 from .layout import Layout, job_layout, jobset_layout
 from .model import Category, Failure, KubernetesObject, Observation, Phase, Waiting, WorkloadStatus
+from .ownership import owns_job, owns_pod
 from .queueing import queue_waiting
 from .reading import conditions, dig, integer, is_terminating, mapping, mappings, owner_uids, text, uid
 from .verdict import final, gone
@@ -65,13 +66,26 @@ def _inner(observation: Observation, wrapper: KubernetesObject) -> WorkloadStatu
     wrapped = observation.wrapped
     if wrapped is not None:
         reduce, _ = _READERS[text(wrapped, "kind")]
-        return reduce(replace(observation, workload=wrapped, was_seen=True, admission=None, wrapped=None), None)
+        return reduce(_of_last_try(observation, wrapped), None)
     for component in mappings(wrapper, "spec", "components"):
         template = mapping(component, "template")
         if text(template, "kind") in _READERS:
             _, layout = _READERS[text(template, "kind")]
             return WorkloadStatus(phase=Phase.PENDING, size=layout(template).size)
     return WorkloadStatus(phase=Phase.PENDING, size=0)
+
+
+def _of_last_try(observation: Observation, wrapped: KubernetesObject) -> Observation:
+    """The wrapped object with its own Jobs and pods: those of the tries before have the same names."""
+    return replace(
+        observation,
+        workload=wrapped,
+        was_seen=True,
+        admission=None,
+        wrapped=None,
+        jobs=tuple(job for job in observation.jobs if owns_job(wrapped, job)),
+        pods=tuple(record for record in observation.pods if owns_pod(wrapped, record.object)),
+    )
 
 
 def is_wrapped(obj: KubernetesObject, wrapper: KubernetesObject | None) -> bool:

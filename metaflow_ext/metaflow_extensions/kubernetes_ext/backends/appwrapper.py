@@ -1,0 +1,49 @@
+"""Workloads that are AppWrappers around a JobSet or a Job."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from ..manifests.appwrapper import appwrapper
+from ..manifests.versions import without_fields
+from ..spec.launch import LaunchSpec
+from ..status.appwrapper import appwrapper_status
+from ..status.model import Observation, WorkloadStatus
+from .base import Backend, Manifest
+from .jobset import JobSetBackend
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppWrapperBackend:
+    """`wrapped` builds what is in it, under the same name."""
+
+    wrapped: Backend = field(default_factory=JobSetBackend)
+    group: str = "workload.codeflare.dev"
+    version: str = "v1beta2"
+    kind: str = "AppWrapper"
+    plural: str = "appwrappers"
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}"
+
+    def build(self, spec: LaunchSpec) -> Manifest:
+        """See `manifests.appwrapper.appwrapper`."""
+        return appwrapper(spec, self.wrapped.build(spec), self.api_version)
+
+    def without_fields(self, manifest: Manifest, unknown: Collection[str]) -> Manifest:
+        """See `manifests.versions.without_fields`. What it wraps is for its own controller to create, and not looked at here."""
+        return without_fields(manifest, unknown)
+
+    def pod_selector(self, name: str) -> str:
+        """The wrapped object's."""
+        return self.wrapped.pod_selector(name)
+
+    def job_selector(self, name: str) -> str | None:
+        """The wrapped object's."""
+        return self.wrapped.job_selector(name)
+
+    def reduce(self, observation: Observation, previous: WorkloadStatus | None = None) -> WorkloadStatus:
+        """See `status.appwrapper.appwrapper_status`."""
+        return appwrapper_status(observation, previous)
