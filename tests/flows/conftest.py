@@ -137,6 +137,8 @@ def running_gang(
 
 
 def base_environment(home: Path) -> dict[str, str]:
+    """Of a user whose flows are kept in `home`, where Metaflow would else take the first `.metaflow` above it."""
+    (home / ".metaflow").mkdir(exist_ok=True)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("METAFLOW_", "KUBE", "MF_", "AWS_"))}
     return {**kept, "HOME": str(home), "METAFLOW_USER": "tester", "PYTHONUNBUFFERED": "1"}
 
