@@ -10,19 +10,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from metaflow.plugins.kubernetes.kubernetes_decorator import KubernetesDecorator as Core
 
-from metaflow_extensions.kubernetes_ext.backends.base import Backend
-from metaflow_extensions.kubernetes_ext.backends.job import JobBackend
-from metaflow_extensions.kubernetes_ext.backends.jobset import JobSetBackend
+from metaflow_extensions.kubernetes_ext.backends.registry import backend_of
 from metaflow_extensions.kubernetes_ext.cli import dry_run
-from metaflow_extensions.kubernetes_ext.cluster.protocol import JOBS, PODS
+from metaflow_extensions.kubernetes_ext.cluster.protocol import PODS
 from metaflow_extensions.kubernetes_ext.decorators import attributes as attribute_table
-from metaflow_extensions.kubernetes_ext.decorators import step_check
+from metaflow_extensions.kubernetes_ext.decorators import backend_choice, step_check
 from metaflow_extensions.kubernetes_ext.decorators.container_script import TaskScript
 from metaflow_extensions.kubernetes_ext.decorators.host_errors import KubernetesError
 from metaflow_extensions.kubernetes_ext.decorators.launch_spec import TaskCode, TaskRef, launch_spec
 from metaflow_extensions.kubernetes_ext.decorators.settings import Settings
 from metaflow_extensions.kubernetes_ext.errors import InvalidSpec
-from tests.contract.places import JOBSETS, ON_REAL, Place
+from metaflow_extensions.kubernetes_ext.runtime.resources import resource_of
+from tests.contract.places import ON_REAL, Place
 
 EXAMPLES = int(os.environ.get("METAFLOW_KUBERNETES_EXT_EXAMPLES", "200"))
 SCRIPT = TaskScript(
@@ -118,6 +117,8 @@ ATTRIBUTES: dict[str, st.SearchStrategy[Any]] = {
     "runtime_class": like("gvisor", "a/b"),
     "resource_claims": like(["gpu"], {"gpu": "one"}, {"gpu": {"claim": "shared", "request": "a"}}, {"gpu": {}}, ["a.b"]),
     "pod_overlay": like({"hostNetwork": True}, {"metadata": {"labels": {"a": "b"}}}, {"restartPolicy": "Always"}, "priorityClassName: null", ["x"]),
+    "backend": like("appwrapper", "job", "jobset", "JobSet"),
+    "fault_tolerance": like({"retry_limit": 2}, "{retry_pause: 5, terminal_exit_codes: [3]}", {"retries": 2}, {"retry_limit": -1}, []),
     "hostname_resolution_timeout": like(1, 600),
     "executable": like("python3"),
 }  # fmt: skip
@@ -140,7 +141,9 @@ def test_a_message_or_a_manifest_that_the_server_takes(
         assert len(manifest) > 10
         return
     manifest["metadata"]["namespace"] = place.namespace
-    parts = [("the workload", JOBS if size is None else JOBSETS, manifest), *dry_run.parts(manifest)]
+    backend = backend_of(manifest["apiVersion"], manifest["kind"])
+    assert backend is not None
+    parts = [("the workload", resource_of(backend), manifest), *dry_run.parts(manifest)]
     for name, resource, body in parts:
         if resource != PODS:  # which only takes service accounts that are there
             refused = dry_run.refusal(place.client, resource, body)
@@ -156,12 +159,12 @@ def made(given_attributes: dict[str, Any], size: int | None) -> dict[str, Any] |
     """As a step has it: checked, then built. The message where it is refused."""
     attributes = {**attribute_table.defaults(Core.defaults), "image": "python:3.11", "namespace": "default", **given_attributes}
     task = TaskRef(flow="Flow", run_id="1", step="train", task_id="7", attempt=0, user="me", num_parallel=size)
-    backend: Backend = JobBackend() if size is None else JobSetBackend()
     try:
         step_check.check_attributes("train", attributes)
         secrets = attribute_table.command_options({"secrets": attributes["secrets"]})["secrets"]
         flags = {name: attribute_table.is_true(attributes[name]) for name in ("use_tmpfs", "tmpfs_tempdir")}
         options = {**attributes, **flags, "secrets": secrets, "run_time_limit": 3600}
+        backend = backend_choice.backend_of(size, options, Settings())
         return backend.build(launch_spec(task, options, TaskCode(script=SCRIPT, environment={}), Settings(), "abc"))
     except (InvalidSpec, KubernetesError) as error:
         return str(error).strip()

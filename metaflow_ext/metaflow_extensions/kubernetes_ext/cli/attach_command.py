@@ -82,7 +82,7 @@ def attach(obj: Any, text: str, ranks: str) -> int:
 
 
 def _found(client: KubernetesClient, label_selector: str) -> Iterator[Attached]:
-    for backend, workload in workloads(client, label_selector):
+    for backend, workload, _ in workloads(client, label_selector):
         is_orphan = follower_state(workload) == GONE
         yield Attached(running=look(client, backend, workload), manifest=workload, is_orphan=is_orphan)
 

@@ -6,15 +6,25 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..backends.base import Manifest
+from ..backends.registry import backend_of
 from ..cluster.protocol import JOBS, PODS, ClusterClient, Resource
 from ..errors import ClusterError
+from ..runtime.resources import resource_of
 from ..status.reading import mapping, mappings, text
 
 
 def parts(manifest: Manifest) -> Iterator[tuple[str, Resource, Manifest]]:
-    """The Jobs of a JobSet and a pod of each Job: what the server looks at only when controllers create them."""
+    """What an AppWrapper wraps, the Jobs of a JobSet and a pod of each Job: the server looks at them only when controllers
+    create them."""
     name, namespace = text(manifest, "metadata", "name"), text(manifest, "metadata", "namespace")
-    if manifest["kind"] == "JobSet":
+    if manifest["kind"] == "AppWrapper":
+        for component in mappings(manifest, "spec", "components"):
+            wrapped = dict(mapping(component, "template"))
+            backend = backend_of(text(wrapped, "apiVersion"), text(wrapped, "kind"))
+            if backend is not None:
+                yield f"the {backend.kind} in it", resource_of(backend), wrapped
+                yield from parts(wrapped)
+    elif manifest["kind"] == "JobSet":
         for entry in mappings(manifest, "spec", "replicatedJobs"):
             template = mapping(entry, "template")
             made = _object("batch/v1", "Job", f"{name}-{text(entry, 'name')}-0", namespace, template)

@@ -100,7 +100,7 @@ def _from_pods(flow: str, target: Target, wanted: Wanted, follow: bool) -> bool:
     """Whether there were pods to ask."""
     found = False
     with closing(KubernetesClient()) as client:
-        for backend, workload in workloads(client, selector(flow, target)):
+        for backend, workload, _ in workloads(client, selector(flow, target)):
             found = True
             running = look(client, backend, workload)
             prefix = rank_prefix if int(identity(workload)["ranks"] or 1) > 1 else no_prefix

@@ -21,12 +21,12 @@ def record(obj: Any, text: str, output: str) -> None:
     with as_metaflow_error(), closing(KubernetesClient()) as client:
         found = list(workloads(client, selector(obj.flow.name, target)))
         if len(found) != 1:
-            names = ", ".join(str(workload["metadata"]["name"]) for _, workload in found)
+            names = ", ".join(str(workload["metadata"]["name"]) for _, workload, _ in found)
             raise MetaflowException(
                 f"{target} is {len(found)} workloads ({names}): name one as RUN/STEP/TASK." if found
                 else f"No workload of {target} is in the cluster."
             )  # fmt: skip
-        backend, workload = found[0]
+        backend, workload, _ = found[0]
         with Path(output).open("w", encoding="utf-8") as file:
             recorder = Recorder(
                 client, backend, workload, clock=RealClock(), write=lambda line: print(line, file=file, flush=True)

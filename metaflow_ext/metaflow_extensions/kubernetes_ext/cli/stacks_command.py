@@ -32,7 +32,7 @@ def stacks(obj: Any, text: str, timeout: float, as_json: bool) -> None:
     with as_metaflow_error(), closing(KubernetesClient()) as client:
         there = [
             (identity(workload), look(client, backend, workload))
-            for backend, workload in workloads(client, selector(obj.flow.name, target))
+            for backend, workload, _ in workloads(client, selector(obj.flow.name, target))
         ]
         running = [(whose, one) for whose, one in there if _ranks(one, target)]
         if not running:

@@ -67,7 +67,7 @@ def subjects(flow: str, target: Target) -> list[Subject]:
 def living(flow: str, target: Target) -> Iterator[Subject]:
     """Those in the cluster, as they are now. Raises ClusterError."""
     with closing(KubernetesClient()) as client:
-        for backend, workload in workloads(client, selector(flow, target)):
+        for backend, workload, _ in workloads(client, selector(flow, target)):
             running = look(client, backend, workload)
             yield Subject(whose=identity(workload), status=running.status, manifest=workload, observation=running.observation)
 

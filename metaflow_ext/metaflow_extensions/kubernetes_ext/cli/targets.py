@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from metaflow.exception import MetaflowException
 from metaflow.metaflow_config import KUBERNETES_NAMESPACE
 
+from ..backends.appwrapper import AppWrapperBackend
 from ..backends.base import Backend
 from ..backends.job import JobBackend
 from ..backends.jobset import JobSetBackend
 from ..cluster.protocol import ClusterClient
 from ..decorators.settings import jobset_resource
+from ..errors import Forbidden
 from ..runtime.resources import resource_of
 from ..runtime.running import RunningJobSet
 from ..spec import labels
 from ..spec.names import TaskIds, label_value
+from ..status.reading import mappings, owner_uids, text, uid
 
 
 @dataclass(frozen=True)
@@ -54,19 +57,48 @@ def selector(flow: str, target: Target | None = None, user: str | None = None, f
     return ",".join([*found, further] if further else found)
 
 
-def workloads(
-    client: ClusterClient, label_selector: str, namespace: str = KUBERNETES_NAMESPACE
-) -> Iterator[tuple[Backend, Mapping[str, Any]]]:
-    """One request for each kind. The Jobs of a JobSet are not workloads of their own."""
-    jobset = jobset_resource()
-    backends: tuple[Backend, ...] = (JobSetBackend(group=jobset.group, version=jobset.version), JobBackend())
-    for backend in backends:
-        resource = resource_of(backend)
-        if backend.kind == "JobSet" and not client.serves(resource):
-            continue
+class Found(NamedTuple):
+    """A workload, the backend that reads it, and what it has made where it is an AppWrapper."""
+
+    backend: Backend
+    workload: Mapping[str, Any]
+    wrapped: Mapping[str, Any] | None = None
+
+
+def workloads(client: ClusterClient, label_selector: str, namespace: str = KUBERNETES_NAMESPACE) -> Iterator[Found]:
+    """One request for each kind. What another workload has made (the Jobs of a JobSet, what an AppWrapper wraps) is none of
+    its own."""
+    jobset, job = jobset_resource(), JobBackend()
+    jobsets = JobSetBackend(group=jobset.group, version=jobset.version)
+    listed = {kind.kind: list(_listed(client, kind, label_selector, namespace)) for kind in (jobsets, job)}
+    made = {owner: one for objects in listed.values() for one in objects for owner in owner_uids(one)}
+    for wrapper in _wrappers(client, label_selector, namespace):
+        wrapped = made.get(uid(wrapper))
+        yield Found(AppWrapperBackend(wrapped=jobsets if _wraps(wrapper) == "JobSet" else job), wrapper, wrapped)
+    for backend in (jobsets, job):
+        for workload in listed[backend.kind]:
+            if not owner_uids(workload):
+                yield Found(backend, workload)
+
+
+def _listed(client: ClusterClient, backend: Backend, label_selector: str, namespace: str) -> Iterator[Mapping[str, Any]]:
+    resource = resource_of(backend)
+    if backend.kind == "Job" or client.serves(resource):
         for workload in client.list(resource, namespace, label_selector=label_selector).get("items") or ():
-            if labels.JOBSET_NAME not in ((workload.get("metadata") or {}).get("labels") or {}):
-                yield backend, {"apiVersion": backend.api_version, "kind": backend.kind, **workload}
+            yield {"apiVersion": backend.api_version, "kind": backend.kind, **workload}
+
+
+def _wrappers(client: ClusterClient, label_selector: str, namespace: str) -> list[Mapping[str, Any]]:
+    """None for who may not look at them: flows without AppWrappers need no right to."""
+    try:
+        return list(_listed(client, AppWrapperBackend(), label_selector, namespace))
+    except Forbidden:
+        return []
+
+
+def _wraps(wrapper: Mapping[str, Any]) -> str:
+    """The kind of what it wraps."""
+    return next((text(one, "template", "kind") for one in mappings(wrapper, "spec", "components")), "")
 
 
 def look(client: ClusterClient, backend: Backend, workload: Mapping[str, Any]) -> RunningJobSet:

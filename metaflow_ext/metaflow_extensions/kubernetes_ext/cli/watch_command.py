@@ -46,7 +46,7 @@ def watch(obj: Any, text: str) -> None:
         found = list(workloads(client, selector(obj.flow.name, target)))
         if len(found) != 1:
             raise MetaflowException(f"{target} is {len(found)} workloads in the cluster: --watch needs one, as RUN/STEP/TASK.")
-        backend, workload = found[0]
+        backend, workload, _ = found[0]
         with RunningJobSet(client, backend, workload, namespace=workload["metadata"]["namespace"]) as running:
             running.refresh()
             status = _until_its_end(running, Screen(sys.stdout, sys.stdout.isatty()), created_at(workload))

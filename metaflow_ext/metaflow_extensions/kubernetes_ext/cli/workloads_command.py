@@ -76,11 +76,13 @@ def client_of(workload: Mapping[str, Any]) -> Client | None:
         return None
 
 
-def row(workload: Mapping[str, Any], backend: Backend, now: datetime, client: str = "") -> Row:
+def row(
+    workload: Mapping[str, Any], backend: Backend, now: datetime, client: str = "", wrapped: Mapping[str, Any] | None = None
+) -> Row:
     metadata = workload.get("metadata") or {}
     whose = identity(workload)
     whose.pop("flow")
-    status = backend.reduce(Observation(at=now, workload=workload, was_seen=True))
+    status = backend.reduce(Observation(at=now, workload=workload, was_seen=True, wrapped=wrapped))
     follower = client_of(workload)
     return Row(
         name=str(metadata.get("name")),
@@ -148,7 +150,8 @@ def _rows(label_selector: str) -> list[Row]:
     now = datetime.now(timezone.utc)
     with as_metaflow_error(), closing(KubernetesClient()) as client:
         return [
-            row(workload, backend, now, follower_state(workload)) for backend, workload in workloads(client, label_selector)
+            row(workload, backend, now, follower_state(workload), wrapped)
+            for backend, workload, wrapped in workloads(client, label_selector)
         ]
 
 
@@ -164,8 +167,8 @@ def kill_workloads(
     now = datetime.now(timezone.utc)
     killed: list[Row] = []
     with as_metaflow_error(), closing(KubernetesClient()) as client:
-        for backend, workload in workloads(client, selector(obj.flow.name, target, user)):
-            found = row(workload, backend, now)
+        for backend, workload, wrapped in workloads(client, selector(obj.flow.name, target, user)):
+            found = row(workload, backend, now, wrapped=wrapped)
             if not found.is_finished:
                 kill(client, backend, workload)
                 killed.append(found)

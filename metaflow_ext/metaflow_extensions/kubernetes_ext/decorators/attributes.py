@@ -56,6 +56,8 @@ OURS: dict[str, str] = {
     "runtime_class": TEXT,
     "resource_claims": JSON,
     "pod_overlay": JSON,
+    "backend": TEXT,
+    "fault_tolerance": JSON,
 }
 
 _SETTINGS = {"grace_period": "KUBERNETES_GRACE_PERIOD_SECONDS"}

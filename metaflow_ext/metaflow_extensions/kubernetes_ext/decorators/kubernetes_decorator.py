@@ -84,6 +84,11 @@ class KubernetesDecorator(CoreKubernetesDecorator):
     pod_overlay : dict or str, optional, default None
         Any other fields of the pods, merged over what was made last (docs/settings.md); a dictionary or YAML. Default
         METAFLOW_KUBERNETES_POD_OVERLAY.
+    backend : str, optional, default None
+        What the step is in the cluster: "jobset", "job", or "appwrapper", which is an AppWrapper around one of them that
+        Kueue admits as a whole. Default METAFLOW_KUBERNETES_BACKEND; else a JobSet for @parallel steps, a Job for others.
+    fault_tolerance : dict, optional, default None
+        How often and after what an AppWrapper starts again (docs/settings.md). Default METAFLOW_KUBERNETES_FAULT_TOLERANCE.
     """
     )
 

@@ -165,6 +165,7 @@ def _check_structures(attributes: dict[str, Any]) -> None:
         "scheduler",
         "runtime_class",
         "topology",
+        "backend",
     ):
         value = attributes.get(name)
         if value is not None and not isinstance(value, str):
@@ -175,6 +176,7 @@ def _check_structures(attributes: dict[str, Any]) -> None:
     for name, kinds, words in (
         ("affinity", (dict, str), "a dictionary, or YAML"),
         ("pod_overlay", (dict, list, str), "a dictionary, or YAML"),
+        ("fault_tolerance", (dict, str), "a dictionary, or YAML"),
         ("resource_claims", (dict, list, str), "a list of ResourceClaimTemplates, or a dictionary"),
         ("instance_type", (list, tuple, str), "a name or a list of names"),
     ):
