@@ -16,6 +16,15 @@ from metaflow_extensions.kubernetes_ext.spec.launch import LaunchSpec
 from metaflow_extensions.kubernetes_ext.spec.placement import Placement
 from metaflow_extensions.kubernetes_ext.spec.resources import Resources
 from metaflow_extensions.kubernetes_ext.spec.storage import Storage
+from metaflow_extensions.kubernetes_ext.spec.volumes import (
+    ClaimVolume,
+    ConfigVolume,
+    DeviceVolume,
+    EmptyVolume,
+    HostVolume,
+    RankVolume,
+    SecretVolume,
+)
 from tests.builders import make_container, make_gang, make_group, make_spec
 
 
@@ -43,6 +52,30 @@ JOBS = {
             ),
         )
     ),
+    "job_volumes": make_spec(
+        groups=(
+            make_group(
+                storage=Storage(
+                    shared_memory="1Gi",
+                    claims={"volume-0": "/named-like-ours"},
+                    volumes=(
+                        ClaimVolume(path="/data", claim="data", read_only=True, sub_path="$(JOB_COMPLETION_INDEX)"),
+                        RankVolume(path="/scratch", size="100Gi", storage_class="fast"),
+                        EmptyVolume(path="/cache", size="10Gi"),
+                        EmptyVolume(path="/tmp", in_memory=True, size="1Gi"),
+                        HostVolume(path="/host", host_path="/opt/data", type="Directory", read_only=True),
+                        ConfigVolume(path="/etc/config", config_map="settings", read_only=True),
+                        SecretVolume(path="/etc/secret", secret="keys", read_only=True),
+                    ),
+                )
+            ),
+        )
+    ),
+    "job_devices": make_spec(
+        groups=(make_group(storage=Storage(volumes=(DeviceVolume(path="/dev/infiniband", host_path="/dev/infiniband"),))),),
+    ),
+    "job_networks": make_spec(groups=(make_group(networks=("rdma", "team/fast@net1"), has_sidecars=False),)),
+    "job_whole_node": with_resources(cpu="96", memory="1152Gi", reserved_cpu="100m", reserved_memory="1Gi"),
     "job_tmpfs_without_size": make_spec(groups=(make_group(storage=Storage(tmpfs_path="/metaflow_temp")),)),
     "job_secrets": make_spec(
         container=make_container(env_from_secrets=("aws", "wandb.v2"), image_pull_policy="Always"),

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from metaflow_extensions.kubernetes_ext.manifests.pod import claim_volume_name, escaped, pod_template
+from metaflow_extensions.kubernetes_ext.manifests.pod import escaped, pod_template
+from metaflow_extensions.kubernetes_ext.manifests.volumes import claim_volume_name
 from metaflow_extensions.kubernetes_ext.spec import labels, names
 from metaflow_extensions.kubernetes_ext.spec.environment import EnvVar
 from metaflow_extensions.kubernetes_ext.spec.launch import LaunchSpec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol, runtime_checkable
 
-from ..manifests.pod import Manifest as Manifest
+from ..manifests.manifest import Manifest as Manifest
 from ..spec.launch import LaunchSpec
 from ..status.model import Observation, WorkloadStatus
 

@@ -9,7 +9,8 @@ from ..errors import InvalidSpec
 from ..spec import labels
 from ..spec.fault_tolerance import FaultTolerance
 from ..spec.launch import LaunchSpec
-from .pod import Manifest, metadata, present
+from .manifest import Manifest, present
+from .pod import metadata
 
 API_VERSION = "workload.codeflare.dev/v1beta2"
 _ANNOTATION = "workload.codeflare.dev.appwrapper/"

@@ -6,7 +6,8 @@ from typing import Any
 
 from ..errors import InvalidSpec
 from ..spec.launch import ContainerSpec, Group, LaunchSpec
-from .pod import Manifest, metadata, pod_template
+from .manifest import Manifest
+from .pod import metadata, pod_template
 
 
 def job(spec: LaunchSpec) -> Manifest:

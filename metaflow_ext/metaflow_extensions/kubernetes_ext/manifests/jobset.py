@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ..spec.launch import Group, LaunchSpec
 from .job import job_spec
-from .pod import Manifest, metadata, present
+from .manifest import Manifest, present
+from .pod import metadata
 
 API_VERSION = "jobset.x-k8s.io/v1alpha2"
 

@@ -6,22 +6,15 @@ Every literal reaches the program as it is in the spec: Kubernetes' own `$(VAR)`
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
-from ..spec import labels, names
+from ..spec import labels
 from ..spec.claims import ResourceClaim
 from ..spec.environment import EnvVar
 from ..spec.launch import Group, LaunchSpec
 from ..spec.overlay import laid_over
 from ..spec.resources import Resources
-from ..spec.storage import SHARED_MEMORY_PATH, Storage
-
-Manifest = dict[str, Any]
-
-# The volume names of core Metaflow's manifests, which admission policies of its users may know.
-_TMPFS_VOLUME = "tmpfs-ephemeral-volume"
-_SHARED_MEMORY_VOLUME = "dhsm"
+from .manifest import Manifest, present
+from .volumes import volume_mounts, volumes
 
 # What the kubelet's expansion would change: "$$", "$(" and, in releases that read bytes, "$" before a non-ASCII character.
 _EXPANDED = re.compile(r"\$\$+|\$(?=\(|[^\x00-\x7f])")
@@ -60,7 +53,7 @@ def pod_template(spec: LaunchSpec, group: Group) -> Manifest:
         runtimeClassName=group.placement.runtime_class,
         resourceClaims=[_claim(claim) for claim in group.claims],
         containers=[_container(group)],
-        volumes=_volumes(group.storage),
+        volumes=volumes(group.storage),
     )
     made: Manifest = {**present(metadata=_pod_metadata(spec, group)), "spec": pod}
     for overlay in group.overlays:
@@ -69,13 +62,20 @@ def pod_template(spec: LaunchSpec, group: Group) -> Manifest:
 
 
 def _pod_metadata(spec: LaunchSpec, group: Group) -> Manifest:
-    """The group's, and how Kueue is to place it: control and workers as one (https://kueue.sigs.k8s.io, podset groups)."""
+    """The group's, and what is asked of others by metadata. Kueue is to place control and workers as one (podset groups)."""
     found, topology = metadata(spec, group), group.placement.topology
-    if topology is None:
-        return found
-    level = labels.KUEUE_REQUIRED_TOPOLOGY if topology.is_required else labels.KUEUE_PREFERRED_TOPOLOGY
-    together = {labels.KUEUE_PODSET_GROUP: spec.name} if _can_be_placed_as_one(spec) else {}
-    return {**found, "annotations": {**found.get("annotations", {}), level: topology.level, **together}}
+    further: dict[str, str] = {}
+    if topology is not None:
+        further[labels.KUEUE_REQUIRED_TOPOLOGY if topology.is_required else labels.KUEUE_PREFERRED_TOPOLOGY] = topology.level
+        if _can_be_placed_as_one(spec):
+            further[labels.KUEUE_PODSET_GROUP] = spec.name
+    if group.networks:
+        further[labels.NETWORKS] = ",".join(group.networks)
+    no_sidecars = {} if group.has_sidecars else {labels.ISTIO_INJECT: "false"}
+    return present(
+        labels={**found.get("labels", {}), **no_sidecars},
+        annotations={**found.get("annotations", {}), **further, **no_sidecars},
+    )
 
 
 def _can_be_placed_as_one(spec: LaunchSpec) -> bool:
@@ -99,8 +99,11 @@ def _container(group: Group) -> Manifest:
         envFrom=[{"secretRef": {"name": secret}} for secret in container.env_from_secrets],
         ports=[{"containerPort": port} for port in container.ports],
         resources={**_resources(container.resources), **_used(group.claims)},
-        volumeMounts=_volume_mounts(group.storage),
-        securityContext=dict(container.security_context or {}),
+        volumeMounts=volume_mounts(group.storage),
+        securityContext={
+            **(container.security_context or {}),
+            **({"privileged": True} if group.storage.devices else {}),  # no other way to a device of the node
+        },
         terminationMessagePolicy="FallbackToLogsOnError",
     )
 
@@ -119,53 +122,10 @@ def _env(variable: EnvVar) -> Manifest:
 
 def _resources(resources: Resources) -> Manifest:
     """QoS Burstable has requests only, Guaranteed the same limits; devices are limits, extended resources both."""
-    sizes = present(cpu=resources.cpu, memory=resources.memory)
+    sizes = present(cpu=resources.available_cpu, memory=resources.available_memory)
     if resources.disk is not None:
         sizes["ephemeral-storage"] = resources.disk
     extended = {name: str(quantity) for name, quantity in resources.extended.items()}
     gpu = {} if resources.gpu is None else {resources.gpu_resource: str(resources.gpu)}
     limits = sizes if resources.limits_equal_requests else {}
     return present(requests={**sizes, **extended}, limits={**limits, **extended, **gpu})
-
-
-def _volumes(storage: Storage) -> list[Manifest]:
-    memory = [_memory_volume(name, size) for name, _, size in _memory(storage)]
-    claims = [{"name": claim_volume_name(claim), "persistentVolumeClaim": {"claimName": claim}} for claim in storage.claims]
-    return memory + claims
-
-
-def _volume_mounts(storage: Storage) -> list[Manifest]:
-    return [
-        *({"name": name, "mountPath": path} for name, path, _ in _memory(storage)),
-        *({"name": claim_volume_name(claim), "mountPath": path} for claim, path in storage.claims.items()),
-    ]
-
-
-def _memory(storage: Storage) -> list[tuple[str, str, str | None]]:
-    """(volume name, mount path, size) of every memory volume."""
-    found: list[tuple[str, str, str | None]] = []
-    if storage.tmpfs_path is not None:
-        found.append((_TMPFS_VOLUME, storage.tmpfs_path, storage.tmpfs_size))
-    if storage.shared_memory is not None:
-        found.append((_SHARED_MEMORY_VOLUME, SHARED_MEMORY_PATH, storage.shared_memory))
-    return found
-
-
-def _memory_volume(name: str, size: str | None) -> Manifest:
-    return {"name": name, "emptyDir": {"medium": "Memory", **present(sizeLimit=size)}}
-
-
-def claim_volume_name(claim: str) -> str:
-    """The claim's own name as in core Metaflow, where it can be a volume's: a claim's may have dots and 253 characters."""
-    if names.is_dns_label(claim) and claim not in (_TMPFS_VOLUME, _SHARED_MEMORY_VOLUME):
-        return claim
-    return f"{names.slug(claim, names.MAX_LABEL - 9)}-{names.digest((claim,))}"
-
-
-def present(**fields: Any) -> Manifest:
-    """The fields that say something: not None, and no empty list or mapping."""
-    return {
-        name: value
-        for name, value in fields.items()
-        if value is not None and not (isinstance(value, (list, Mapping)) and not value)
-    }

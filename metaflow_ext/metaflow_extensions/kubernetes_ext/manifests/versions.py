@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..errors import InvalidSpec
-from .pod import Manifest
+from .manifest import Manifest
 
 OLDEST_JOBSET = "0.5"  # the first one that removes finished JobSets (ttlSecondsAfterFinished), April 2024
 

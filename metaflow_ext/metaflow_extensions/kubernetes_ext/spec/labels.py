@@ -38,6 +38,10 @@ KUEUE_REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
 KUEUE_PREFERRED_TOPOLOGY = "kueue.x-k8s.io/podset-preferred-topology"
 KUEUE_PODSET_GROUP = "kueue.x-k8s.io/podset-group-name"
 
+# Others', of pods: Multus' (an annotation), and Istio's (a label now, an annotation once).
+NETWORKS = "k8s.v1.cni.cncf.io/networks"
+ISTIO_INJECT = "sidecar.istio.io/inject"
+
 # Set by Kueue on its Workload: whose it is.
 KUEUE_JOB_UID = "kueue.x-k8s.io/job-uid"
 

@@ -79,6 +79,8 @@ class Group:
     labels: Mapping[str, str] = field(default_factory=dict)  # of its Job and pods, over the workload's own
     annotations: Mapping[str, str] = field(default_factory=dict)
     overlays: tuple[Mapping[str, Any], ...] = ()  # laid over its pods one after the other (spec.overlay)
+    networks: tuple[str, ...] = ()  # further ones, by Multus: names of NetworkAttachmentDefinitions, NAMESPACE/NAME@INTERFACE
+    has_sidecars: bool = True  # False: Istio is told to inject none
 
     def __post_init__(self) -> None:
         names.require_dns_label(self.name, "group name")
@@ -89,6 +91,10 @@ class Group:
             raise InvalidSpec(f"Group {self.name} has two resource claims of one name.")
         for overlay in self.overlays:
             require_overlay(overlay, self.container.name)
+        for network in self.networks:
+            _require_network(network)
+        if self.storage.devices:
+            require_security_context({**(self.container.security_context or {}), "privileged": True})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +143,16 @@ class LaunchSpec:
         _require_metadata("workload", self.labels, self.annotations)
 
     @property
+    def cautions(self) -> tuple[str, ...]:
+        """What is to be said aloud before it is submitted."""
+        return tuple(
+            f"The ranks of group {group.name} are privileged containers, as the node's devices {', '.join(group.storage.devices)} "
+            "need."
+            for group in self.groups
+            if group.storage.devices
+        )
+
+    @property
     def world_size(self) -> int:
         """Number of ranks of the whole gang."""
         return sum(group.replicas for group in self.groups)
@@ -144,6 +160,17 @@ class LaunchSpec:
 
 def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _require_network(network: object) -> None:
+    """Source: Kubernetes Network Custom Resource Definition De-facto Standard v1.3, 4.1.2.1.1 (a comma-delimited list)."""
+    selected, at, interface = str(network).partition("@")
+    namespace, slash, name = selected.rpartition("/")
+    if not isinstance(network, str) or (at and not interface) or len(interface) > 15 or (slash and not namespace):
+        raise InvalidSpec(f"A network is NAME, NAMESPACE/NAME or either with @INTERFACE, not {network!r}.")
+    names.require_dns_subdomain(name, "network")
+    if slash:
+        names.require_dns_label(namespace, "namespace of a network")
 
 
 def _require_metadata(where: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> None:
