@@ -21,6 +21,7 @@ class RealCluster:
         self._anew = anew
         self._was_up = False
         self._building: subprocess.Popen[bytes] | None = None
+        self._coming_up: subprocess.Popen[bytes] | None = None
 
     def prepare(self) -> bool:
         """Begin to build what is not cached, in the background, with processor time that nothing else wants."""
@@ -33,24 +34,31 @@ class RealCluster:
             self._building = subprocess.Popen(command, cwd=ROOT, stdin=nowhere, stdout=nowhere, stderr=nowhere)
         return True
 
+    def begin(self) -> bool:
+        """Begin to come up, which is mostly waiting. What the background has not built is gone on with, from Go's cache."""
+        _end(self._building)
+        self._coming_up = subprocess.Popen([str(CLUSTER / "up"), "--yes", *PARTS], cwd=ROOT, stdin=subprocess.DEVNULL)
+        return True
+
     def up(self) -> bool:
-        """Whether it is up. What the background has not finished is gone on with, from Go's cache, where one can see it."""
-        self._stop_building()
-        code = run("up", "--yes", *PARTS)
+        """Whether it is up."""
+        assert self._coming_up is not None
+        code = self._coming_up.wait()
         if code == REFUSED:
             say("THE TESTS ON THE REAL KUBERNETES DID NOT RUN, for the reason above.")
         return code == 0
 
     def down(self) -> None:
-        self._stop_building()
+        _end(self._building)
+        _end(self._coming_up)
         if not self._was_up:
             run("down")
 
-    def _stop_building(self) -> None:
-        if self._building is not None:
-            self._building.send_signal(signal.SIGTERM)
-            self._building.wait()
-            self._building = None
+
+def _end(process: subprocess.Popen[bytes] | None) -> None:
+    if process is not None and process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
 
 
 def run(script: str, *arguments: str, quiet: bool = False) -> int:

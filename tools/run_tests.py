@@ -158,8 +158,9 @@ def stages(
     if not quick:
         result.append(("flows on the development cluster", lambda: tests.pytest("flows", *flows, *arguments)))
     if cluster is not None:
+        result.append(("the real Kubernetes begins to come up in the background", cluster.begin))
         result.append(("one cell of the matrix of versions", lambda: tests.check("tests/matrix/run")))
-        result.append(("the real Kubernetes comes up", cluster.up))
+        result.append(("the real Kubernetes is up", cluster.up))
         result.append(("tests on the real Kubernetes", lambda: tests.pytest("real", *real, *arguments, inside=INSIDE)))
     return result
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +35,9 @@ ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "Rol
 ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False)
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 
-RBAC = Path(__file__).parents[2] / "docs" / "rbac.yaml"
+_DOCS = Path(__file__).parents[2] / "docs"
+RBAC = (_DOCS / "rbac.yaml",)
+RBAC_WITH_APPWRAPPERS = (*RBAC, _DOCS / "rbac-appwrapper.yaml")
 CLUSTER = "METAFLOW_KUBERNETES_EXT_CLUSTER_"
 
 _REAL = pytest.param("real", marks=pytest.mark.real)
@@ -113,16 +115,16 @@ class Server:
     kubeconfig: Path
     image: str
     missing_image: str
-    user: str = ""  # whom to give the rights of docs/rbac.yaml; "" where nobody needs any
+    user: str = ""  # whom to give the rights of docs/rbac*.yaml; "" where nobody needs any
 
     @contextmanager
-    def place(self, without: Permission | None = None) -> Iterator[Place]:
-        """A namespace of its own, removed at the end without waiting; the user there has not the right `without`."""
+    def place(self, without: Permission | None = None, roles: Sequence[Path] = RBAC) -> Iterator[Place]:
+        """A namespace of its own, removed at the end without waiting; the user there has the rights of `roles` but `without`."""
         namespace = f"contract-{uuid.uuid4().hex[:10]}"
         self.admin.create(NAMESPACES, "", {"metadata": {"name": namespace}})
         try:
             if self.user:
-                self._permit(namespace, without)
+                self._permit(namespace, [each for each in permissions(roles) if each != without])
             until(lambda: self.admin.list(SERVICE_ACCOUNTS, namespace)["items"], "the namespace has its service account")
             yield Place(
                 kind=self.kind, namespace=namespace, client=self.client, admin=self.admin, load=self.load,
@@ -132,18 +134,15 @@ class Server:
             with contextlib.suppress(Conflict):  # a test has begun it
                 self.admin.delete(NAMESPACES, "", namespace)
 
-    def _permit(self, namespace: str, without: Permission | None) -> None:
-        role = yaml.safe_load(RBAC.read_text(encoding="utf-8"))
-        role["rules"] = [rule(each) for each in permissions() if each != without]
-        self.admin.create(ROLES, namespace, role)
+    def _permit(self, namespace: str, given: Sequence[Permission]) -> None:
+        self.admin.create(ROLES, namespace, {"metadata": {"name": "user"}, "rules": [rule(each) for each in given]})
         binding = {
             "metadata": {"name": "user"},
-            "roleRef": {"apiGroup": ROLES.group, "kind": ROLES.kind, "name": role["metadata"]["name"]},
+            "roleRef": {"apiGroup": ROLES.group, "kind": ROLES.kind, "name": "user"},
             "subjects": [{"kind": "User", "name": self.user, "apiGroup": ROLES.group}],
         }
         self.admin.create(ROLE_BINDINGS, namespace, binding)
-        last = [each for each in permissions() if each != without][-1]
-        until(lambda: self._may(last, namespace), "the user has the rights of docs/rbac.yaml")
+        until(lambda: self._may(given[-1], namespace), "the user has the rights of docs/rbac.yaml")
 
     def _may(self, permission: Permission, namespace: str) -> bool:
         """The authorizer reads roles from a cache of its own."""
@@ -168,12 +167,12 @@ class Permission:
         return f"{self.verb} {self.resource}{'.' if self.group else ''}{self.group}"
 
 
-def permissions() -> list[Permission]:
-    """All that docs/rbac.yaml gives."""
-    rules = yaml.safe_load(RBAC.read_text(encoding="utf-8"))["rules"]
+def permissions(roles: Sequence[Path] = RBAC) -> list[Permission]:
+    """All that these files give."""
     return [
         Permission(group, resource, verb)
-        for each in rules
+        for path in roles
+        for each in yaml.safe_load(path.read_text(encoding="utf-8"))["rules"]
         for group in each["apiGroups"]
         for resource in each["resources"]
         for verb in each["verbs"]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from metaflow_extensions.kubernetes_ext.backends.appwrapper import AppWrapperBackend
 from metaflow_extensions.kubernetes_ext.backends.base import Backend
 from metaflow_extensions.kubernetes_ext.backends.job import JobBackend
 from metaflow_extensions.kubernetes_ext.backends.jobset import JobSetBackend
@@ -18,6 +19,7 @@ from metaflow_extensions.kubernetes_ext.runtime.running import RunningJobSet
 from metaflow_extensions.kubernetes_ext.runtime.submit import submit
 from metaflow_extensions.kubernetes_ext.spec import labels
 from metaflow_extensions.kubernetes_ext.spec.environment import literals
+from metaflow_extensions.kubernetes_ext.spec.fault_tolerance import FaultTolerance
 from metaflow_extensions.kubernetes_ext.spec.launch import CONTROL, WORKER, ContainerSpec, Group, LaunchSpec
 from metaflow_extensions.kubernetes_ext.spec.placement import Placement
 from metaflow_extensions.kubernetes_ext.spec.resources import Resources
@@ -30,11 +32,13 @@ NAME = "story"
 TASK = "task"  # the group of a plain Job
 SECONDS = 1.5 * PATIENCE  # for a whole story
 SMALL = Resources(cpu="50m", memory="32Mi")
+QUICK = FaultTolerance(failure_grace=1, retry_pause=1)  # an AppWrapper else looks at a failure for a minute
 
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """What runs. `ranks` replaces the command of single ranks; size 0 is a plain Job, else a gang in a JobSet.
+    """What runs. `ranks` replaces the command of single ranks; size 0 is a plain Job, else a gang in a JobSet; with
+    `fault_tolerance` in an AppWrapper.
 
     The shell variable RANK is the rank, HOST_0, HOST_1, ... are the names of the ranks' pods in the network, PORT is one to use.
     """
@@ -49,9 +53,11 @@ class Story:
     grace_seconds: int = 1
     is_suspended: bool = False
     queue: str = ""  # of Kueue
+    fault_tolerance: FaultTolerance | None = None
 
     def backend(self) -> Backend:
-        return JobSetBackend() if self.size else JobBackend()
+        found: Backend = JobSetBackend() if self.size else JobBackend()
+        return AppWrapperBackend(wrapped=found) if self.fault_tolerance else found
 
     def spec(self, place: Place) -> LaunchSpec:
         groups = [self._group(CONTROL if self.size else TASK, 1, place)]
@@ -63,6 +69,7 @@ class Story:
             groups=tuple(groups),
             deadline_seconds=self.deadline_seconds,
             grace_seconds=self.grace_seconds,
+            fault_tolerance=self.fault_tolerance,
         )
 
     def _group(self, name: str, replicas: int, place: Place) -> Group:

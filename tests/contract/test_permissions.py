@@ -1,4 +1,4 @@
-"""Every permission of docs/rbac.yaml is needed: without a single one of them, the user hears what docs/permissions.md says."""
+"""Every permission of docs/rbac*.yaml is needed: without a single one of them, the user hears what docs/permissions.md says."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from metaflow_extensions.kubernetes_ext.errors import Forbidden
 from metaflow_extensions.kubernetes_ext.status.model import Phase
 from tests.contract import places
 from tests.contract.places import Place
-from tests.contract.stories import Play, Story, Told, When, in_phase, kill, tell
+from tests.contract.stories import QUICK, Play, Story, Told, When, in_phase, kill, tell
 
 TABLE = Path(__file__).parents[2] / "docs" / "permissions.md"
 
@@ -22,7 +22,10 @@ FAILING_STEP = Story(size=0, command="echo some output; sleep 1; exit 3")
 LONG_GANG, LONG_STEP = Story(size=2, command="sleep 300"), Story(size=0, command="sleep 300")
 NO_IMAGE = Story(size=2, command="sleep 300", image="missing")
 QUEUED_GANG = Story(size=2, queue="there-is-none")
+FAILING_WRAPPED = Story(size=0, command="echo some output; sleep 1; exit 3", fault_tolerance=QUICK)
+LONG_WRAPPED = Story(size=0, command="sleep 300", fault_tolerance=QUICK)
 
+ROLES = places.RBAC_WITH_APPWRAPPERS
 Scene = Callable[[Place], Told]
 
 
@@ -73,6 +76,10 @@ ENDS: dict[str, Scene] = {
     "get jobs.batch": delete_by_hand(LONG_STEP),
     "list jobs.batch": run(LONG_STEP),
     "delete jobs.batch": kill_it(LONG_STEP),
+    "create appwrappers.workload.codeflare.dev": run(FAILING_WRAPPED),
+    "get appwrappers.workload.codeflare.dev": delete_by_hand(LONG_WRAPPED),
+    "list appwrappers.workload.codeflare.dev": run(LONG_WRAPPED),
+    "delete appwrappers.workload.codeflare.dev": kill_it(LONG_WRAPPED),
 }
 GOES_ON: dict[str, Scene] = {
     "watch jobsets.jobset.x-k8s.io": run(FAILING_GANG),
@@ -83,12 +90,15 @@ GOES_ON: dict[str, Scene] = {
     "get pods/log": run(FAILING_GANG),
     "list events": wait_then_delete(NO_IMAGE),
     "list workloads.kueue.x-k8s.io": wait_then_delete(QUEUED_GANG),
+    "watch appwrappers.workload.codeflare.dev": run(FAILING_WRAPPED),
 }
-AT_KILL = {"patch jobsets.jobset.x-k8s.io", "patch jobs.batch"}  # tests/flows/test_commands.py
+AT_KILL = {
+    f"patch {name}" for name in ("jobsets.jobset.x-k8s.io", "jobs.batch", "appwrappers.workload.codeflare.dev")
+}  # tests/flows/test_commands.py
 
 
 def test_the_table_the_role_and_the_tests_name_the_same_permissions() -> None:
-    names = {str(permission).removesuffix(".batch") for permission in places.permissions()}
+    names = {str(permission).removesuffix(".batch") for permission in places.permissions(ROLES)}
     assert {name.removesuffix(".batch") for name in documented()} == names
     assert {name.removesuffix(".batch") for name in {*ENDS, *GOES_ON, *AT_KILL}} == names
 
@@ -96,12 +106,12 @@ def test_the_table_the_role_and_the_tests_name_the_same_permissions() -> None:
 @pytest.fixture
 def without(request: pytest.FixtureRequest) -> Iterator[Place]:
     server: places.Server = request.getfixturevalue("real")
-    with server.place(without=request.param) as place:
+    with server.place(without=request.param, roles=ROLES) as place:
         yield place
 
 
 def named(names: dict[str, Scene]) -> pytest.MarkDecorator:
-    found = {str(permission): permission for permission in places.permissions()}
+    found = {str(permission): permission for permission in places.permissions(ROLES)}
     cases = [pytest.param(found[name], name, id=name, marks=pytest.mark.real) for name in names]
     return pytest.mark.parametrize(("without", "name"), cases, indirect=["without"])
 

@@ -187,6 +187,7 @@ def real_cluster() -> Iterator[places.Server]:
 _REAL, _REAL_S3 = (pytest.param(name, marks=pytest.mark.real) for name in ("real", "real-s3"))
 ON_BOTH = pytest.mark.parametrize("runner", ["devcluster", _REAL], indirect=True)
 ON_BOTH_S3 = pytest.mark.parametrize("runner", ["devcluster", _REAL_S3], indirect=True)
+ON_REAL_APPWRAPPER = pytest.mark.parametrize("runner", [pytest.param("real-appwrapper", marks=pytest.mark.real)], indirect=True)
 ON_REAL_S3 = pytest.mark.parametrize("runner", [_REAL_S3], indirect=True)
 
 
@@ -198,7 +199,8 @@ def runner(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Runner]:
         yield devcluster_runner(tmp_path, request.getfixturevalue("devcluster"))
         return
     server: places.Server = request.getfixturevalue("real_cluster")
-    with server.place() as place:
+    roles = places.RBAC_WITH_APPWRAPPERS if kind == "real-appwrapper" else places.RBAC
+    with server.place(roles=roles) as place:
         if kind == "real-s3":
             yield real_runner(tmp_path, place)
         else:

@@ -23,6 +23,7 @@ class GangFlow(FlowSpec):
     fail_rank = Parameter("fail-rank", type=int, default=-1, help="this rank fails")
     how = Parameter("how", default="exit", help="exit, raise or memory")
     fail_until = Parameter("fail-until", type=int, default=99, help="only in attempts below this")
+    fail_once = Parameter("fail-once", default="", help="a file: only who makes it fails")
     seconds = Parameter("seconds", type=float, default=0.0, help="how long every rank takes")
     fail_after = Parameter("fail-after", type=float, default=0.0, help="seconds before the failing rank fails")
 
@@ -41,12 +42,20 @@ class GangFlow(FlowSpec):
         self.is_parallel = current.is_parallel
         self.environment = {name: value for name, value in os.environ.items() if name.startswith(("MF_", "TEST_"))}
         print(f"hello from rank {gang.node_index} of {gang.num_nodes}", flush=True)
-        if gang.node_index == self.fail_rank and current.retry_count < self.fail_until:
+        if gang.node_index == self.fail_rank and current.retry_count < self.fail_until and self.is_first():
             time.sleep(self.fail_after)
             print("about to fail", flush=True)
             self.fail()
         time.sleep(self.seconds)
         self.next(self.join)
+
+    def is_first(self):
+        try:
+            if self.fail_once:
+                os.close(os.open(self.fail_once, os.O_CREAT | os.O_EXCL))
+            return True
+        except FileExistsError:
+            return False
 
     def fail(self):
         if self.how == "raise":

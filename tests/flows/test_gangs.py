@@ -13,7 +13,7 @@ READ_RUN = """
 import json
 from metaflow import Flow, namespace
 namespace(None)
-run = Flow({flow!r}).latest_run
+run = list(Flow({flow!r}).runs())[{back}]
 step = run[{step!r}]
 print(json.dumps({{
     "successful": run.successful,
@@ -24,10 +24,10 @@ print(json.dumps({{
 
 
 def read_run(
-    runner: Runner, flow: str = "GangFlow", step: str = "train", join: str = "join", names: tuple[str, ...] = ()
+    runner: Runner, flow: str = "GangFlow", step: str = "train", join: str = "join", names: tuple[str, ...] = (), back: int = 0
 ) -> Any:
-    """The latest run as Metaflow's own Client API shows it."""
-    return json.loads(runner.python(READ_RUN.format(flow=flow, step=step, join=join, names=list(names))))
+    """The latest run, or the one `back` before it, as Metaflow's own Client API shows it."""
+    return json.loads(runner.python(READ_RUN.format(flow=flow, step=step, join=join, names=list(names), back=back)))
 
 
 @ON_BOTH_S3

@@ -10,15 +10,16 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.flows.conftest import GANG_OPTIONS, ON_BOTH, Runner, running_gang
+from tests.flows.conftest import GANG_OPTIONS, ON_BOTH, ON_REAL_APPWRAPPER, Runner, running_gang
+from tests.flows.test_gangs import read_run
 
 KUEUE = "kueue.x-k8s.io/v1beta1"
-CLUSTER_WIDE = ("ResourceFlavor", "ClusterQueue")
+CLUSTER_WIDE = {"workloadpriorityclasses": "{}-high", "clusterqueues": "{}", "resourceflavors": "{}"}
 
 
 @contextmanager
 def a_queue(runner: Runner, cpu: str) -> Iterator[None]:
-    """LocalQueue `team` of the runner's namespace, with a quota of its own where Kueue is real."""
+    """LocalQueue `team` of the runner's namespace, with a quota of its own where Kueue is real. A higher priority preempts."""
     if runner.kind != "real":
         subprocess.run(
             [sys.executable, "-m", "metaflow_devcluster", "queue", "team", "--namespace", runner.namespace],
@@ -30,10 +31,13 @@ def a_queue(runner: Runner, cpu: str) -> Iterator[None]:
     quota = [{"name": "cpu", "nominalQuota": cpu}, {"name": "memory", "nominalQuota": "100Gi"}]
     quota.append({"name": "ephemeral-storage", "nominalQuota": "100Gi"})
     group = {"coveredResources": [one["name"] for one in quota], "flavors": [{"name": name, "resources": quota}]}
+    preemption = {"withinClusterQueue": "LowerPriority"}
+    cluster_queue = {"namespaceSelector": {}, "resourceGroups": [group], "preemption": preemption}
     objects = [
         {"kind": "ResourceFlavor", "metadata": {"name": name}, "spec": {}},
-        {"kind": "ClusterQueue", "metadata": {"name": name}, "spec": {"namespaceSelector": {}, "resourceGroups": [group]}},
+        {"kind": "ClusterQueue", "metadata": {"name": name}, "spec": cluster_queue},
         {"kind": "LocalQueue", "metadata": {"name": "team", "namespace": name}, "spec": {"clusterQueue": name}},
+        {"kind": "WorkloadPriorityClass", "metadata": {"name": f"{name}-high"}, "value": 100},
     ]
     path = runner.home / "queue.json"
     path.write_text(
@@ -44,8 +48,8 @@ def a_queue(runner: Runner, cpu: str) -> Iterator[None]:
     try:
         yield
     finally:
-        for kind in reversed(CLUSTER_WIDE):
-            runner.as_admin("delete", f"{kind.lower()}s.kueue.x-k8s.io", name, "--wait=false")
+        for kind, its_name in CLUSTER_WIDE.items():
+            runner.as_admin("delete", f"{kind}.kueue.x-k8s.io", its_name.format(name), "--wait=false")
 
 
 @ON_BOTH
@@ -65,3 +69,32 @@ def test_a_gang_waits_for_the_quota_of_another(runner: Runner) -> None:
         assert second.code == 0, str(second)
         assert "queue team" in second.output, str(second)
         assert first.wait(60) == 0, "".join(lines)
+
+
+@pytest.mark.parametrize("backend", ["jobset", "appwrapper"])
+@ON_REAL_APPWRAPPER
+def test_a_gang_makes_room_for_a_higher_priority_and_finishes_later(runner: Runner, backend: str) -> None:
+    options = f"{GANG_OPTIONS},queue=team,backend={backend}"
+    with a_queue(runner, "0.2"), running_gang(runner, "10", options=options) as (first, lines):
+        second = runner.gang("run", "--size", "2", options=f"{options},workload_priority={runner.namespace}-high")
+        assert second.code == 0, str(second)
+        assert first.wait(90) == 0, "".join(lines)
+    told = "".join(lines)
+    assert "preempted" in told, told
+    run = read_run(runner, names=("ranks", "attempts"), back=1)
+    assert eval(run["data"]["ranks"]) == [0, 1]
+    assert eval(run["data"]["attempts"]) == {0}, "no attempt of @retry was spent"
+    assert [task["stdout"].count("hello from rank") for task in run["tasks"].values()] == [1, 1]
+
+
+@ON_REAL_APPWRAPPER
+def test_an_appwrapper_starts_a_failed_gang_again_within_its_limit(runner: Runner) -> None:
+    tolerance = json.dumps({"retry_limit": 1, "failure_grace": 1, "retry_pause": 1})
+    options = f"{GANG_OPTIONS},backend=appwrapper,fault_tolerance={tolerance}"
+    once = ("--fail-rank", "1", "--fail-once", str(runner.home / "failed"))
+    done = runner.gang("run", "--size", "2", *once, options=options)
+    assert done.code == 0, str(done)
+    assert "The AppWrapper" in done.output, str(done)
+    run = read_run(runner, names=("ranks", "attempts"))
+    assert eval(run["data"]["ranks"]) == [0, 1]
+    assert eval(run["data"]["attempts"]) == {0}, "no attempt of @retry was spent"

@@ -10,7 +10,9 @@ from tests.contract.test_permissions import ENDS, documented
 
 
 def test_the_list_is_that_of_the_role() -> None:
-    assert [str(right) for right in RIGHTS] == [str(permission) for permission in places.permissions()]
+    assert [str(right) for right in RIGHTS] == [
+        str(permission) for permission in places.permissions(places.RBAC_WITH_APPWRAPPERS)
+    ]
     assert {str(right) for right in RIGHTS} == set(documented())
 
 
@@ -20,12 +22,14 @@ def test_what_a_run_can_do_without_says_what_it_loses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("has_gangs", "has_queue", "groups"),
+    ("which", "groups"),
     [
-        pytest.param(False, False, {"batch", ""}, id="plain steps"),
-        pytest.param(True, False, {"batch", "", "jobset.x-k8s.io"}, id="gangs"),
-        pytest.param(False, True, {"batch", "", "kueue.x-k8s.io"}, id="a queue"),
+        pytest.param("", {"batch", ""}, id="plain steps"),
+        pytest.param("has_gangs", {"batch", "", "jobset.x-k8s.io"}, id="gangs"),
+        pytest.param("has_queue", {"batch", "", "kueue.x-k8s.io"}, id="a queue"),
+        pytest.param("has_appwrappers", {"batch", "", "workload.codeflare.dev"}, id="AppWrappers"),
     ],
 )
-def test_only_what_these_steps_need_is_asked_for(has_gangs: bool, has_queue: bool, groups: set[str]) -> None:
-    assert {right.group for right in rights_for(has_gangs=has_gangs, has_queue=has_queue)} == groups
+def test_only_what_these_steps_need_is_asked_for(which: str, groups: set[str]) -> None:
+    asked = {name: name == which for name in ("has_gangs", "has_queue", "has_appwrappers")}
+    assert {right.group for right in rights_for(**asked)} == groups

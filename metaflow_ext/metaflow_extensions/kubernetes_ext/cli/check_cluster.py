@@ -61,7 +61,10 @@ def _in_namespace(
     if isinstance(_got(client, _NAMESPACES, "", namespace), NotFound):
         yield check_rows.refused(f"There is no namespace {namespace}", names)
         return
-    rights = rights_for(has_gangs=any(step.needs_jobset for step in steps), has_queue=any(step.queue for step in steps))
+    rights = rights_for(
+        has_gangs=any(step.needs_jobset for step in steps), has_queue=any(step.queue for step in steps),
+        has_appwrappers=any(step.backend.kind == "AppWrapper" for step in steps),
+    )  # fmt: skip
     allowed = _allowed(client, namespace, rights)
     yield from check_rows.of_rights(allowed, namespace)
     if not any(allowed.values()):

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..decorators import probe_script
 from ..errors import ClusterError, Forbidden, NotFound
-from ..spec.rights import Right
+from ..spec.rights import ROLE_FILES, Right
 from ..status.describe import sentence
 from ..status.model import Category, Failure, Phase, WorkloadStatus
 from ..status.reading import false_condition, text
@@ -119,7 +119,7 @@ def _missing(right: Right, namespace: str) -> Row:
         check="permission",
         state=WARNING if right.without else BROKEN,
         text=f"You may not {right} in namespace {namespace}" + (f": {right.without}." if right.without else "."),
-        advice=f'Your Role needs the verb "{right.verb}" on "{right.resource}" in the API group "{right.group}" (docs/rbac.yaml).',
+        advice=f'Your Role needs the verb "{right.verb}" on "{right.resource}" in the API group "{right.group}" ({ROLE_FILES.get(right.group, "docs/rbac.yaml")}).',
     )
 
 

@@ -1,4 +1,4 @@
-"""What the user who runs flows must be allowed to do: the list behind `kubernetes check`. docs/rbac.yaml says the same to a
+"""What the user who runs flows must be allowed to do: the list behind `kubernetes check`. docs/rbac*.yaml say the same to a
 cluster, docs/permissions.md to people; a test compares the three."""
 
 from __future__ import annotations
@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 JOBSET, BATCH, CORE, KUEUE = "jobset.x-k8s.io", "batch", "", "kueue.x-k8s.io"
+APPWRAPPER = "workload.codeflare.dev"
+ROLE_FILES = {APPWRAPPER: "docs/rbac-appwrapper.yaml"}  # of groups that not everybody needs; others are in docs/rbac.yaml
 
 
 @dataclass(frozen=True)
@@ -38,13 +40,11 @@ RIGHTS: tuple[Right, ...] = (
     Right("get", CORE, "pods/log", "the output of ranks is not shown while they run"),
     Right("list", CORE, "events", "some causes of waiting and failing can't be told"),
     Right("list", KUEUE, "workloads", "why a workload waits in its queue can't be told"),
+    *(Right(verb, APPWRAPPER, "appwrappers", without) for verb, without in _WORKLOAD.items()),
 )
 
 
-def rights_for(*, has_gangs: bool, has_queue: bool) -> tuple[Right, ...]:
+def rights_for(*, has_gangs: bool, has_queue: bool, has_appwrappers: bool) -> tuple[Right, ...]:
     """Those that such steps need."""
-    return tuple(
-        right
-        for right in RIGHTS
-        if (has_gangs or right.group != JOBSET) and (has_queue or right.group != KUEUE)
-    )  # fmt: skip
+    is_needed = {JOBSET: has_gangs, KUEUE: has_queue, APPWRAPPER: has_appwrappers}
+    return tuple(right for right in RIGHTS if is_needed.get(right.group, True))
