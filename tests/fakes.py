@@ -377,7 +377,7 @@ class FakeCluster:
         known: Mapping[str, Any] | None,
     ) -> dict[str, Any]:
         self._version += 1
-        stored = copy.deepcopy(dict(obj))
+        stored = {"apiVersion": resource.api_version, "kind": resource.kind, **copy.deepcopy(dict(obj))}
         uid = (known or {}).get("metadata", {}).get("uid") or stored["metadata"].get("uid") or f"uid-{key[3]}-{self._version}"
         stored["metadata"].update(namespace=key[2], uid=uid, resourceVersion=str(self._version))
         stored["metadata"].setdefault("creationTimestamp", "2026-01-01T12:00:00Z")

@@ -55,7 +55,6 @@ def test_success(place: Place, story: Story) -> None:
 def test_a_rank_that_fails_for_good_is_named(place: Place) -> None:
     told = tell(place, gang(3, LONG, {2: "exit 3"}, fault_tolerance=QUICK))
     check(told, End(phase=FAILED, category="user_error", role="worker", rank=2, exit_code=3, reason="Error"))
-    check_in_order(told)
 
 
 def test_the_rank_that_failed_in_the_last_try_is_named(place: Place) -> None:

@@ -84,8 +84,7 @@ def workloads(client: ClusterClient, label_selector: str, namespace: str = KUBER
 def _listed(client: ClusterClient, backend: Backend, label_selector: str, namespace: str) -> Iterator[Mapping[str, Any]]:
     resource = resource_of(backend)
     if backend.kind == "Job" or client.serves(resource):
-        for workload in client.list(resource, namespace, label_selector=label_selector).get("items") or ():
-            yield {"apiVersion": backend.api_version, "kind": backend.kind, **workload}
+        yield from client.list(resource, namespace, label_selector=label_selector).get("items") or ()
 
 
 def _wrappers(client: ClusterClient, label_selector: str, namespace: str) -> list[Mapping[str, Any]]:

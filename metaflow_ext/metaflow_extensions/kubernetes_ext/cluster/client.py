@@ -232,7 +232,8 @@ def _change(line: bytes, request: Request, source: str) -> dict[str, Any]:
 def _listed(
     send: Callable[[Request], dict[str, Any]], resource: Resource, namespace: str, selectors: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Page by page; where the pages expire meanwhile (410), all at once."""
+    """Page by page; where the pages expire meanwhile (410), all at once. Servers leave the kind out of the items of their own
+    kinds; here all have it."""
     query = {**selectors, "limit": str(_PAGE)}
     answer = send(requests.listing(resource, namespace, query))
     items = [*(answer.get("items") or ())]
@@ -245,7 +246,8 @@ def _listed(
                 raise
             answer = send(requests.listing(resource, namespace, selectors))
             items = [*(answer.get("items") or ())]
-    return {**answer, "items": items}
+    kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+    return {**answer, "items": [{**kind, **item} for item in items]}
 
 
 def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:

@@ -36,6 +36,7 @@ class WatchEvent:
     """`type` is ADDED, MODIFIED, DELETED, or SYNCED.
 
     SYNCED brings the whole list at once: `object` is {"items": [...]}, all that exists now; what is not among them is gone.
+    Every object has its kind, also where a server leaves it out of the items of a list.
     It comes first, and again after every re-list (410 Gone).
     """
 

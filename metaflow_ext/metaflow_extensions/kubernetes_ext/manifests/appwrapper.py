@@ -13,7 +13,6 @@ from .manifest import Manifest, present
 from .pod import metadata
 
 API_VERSION = "workload.codeflare.dev/v1beta2"
-_ANNOTATION = "workload.codeflare.dev.appwrapper/"
 MOST_TTL_SECONDS = 7 * 24 * 60 * 60  # the controller's ceiling
 
 
@@ -28,7 +27,7 @@ def appwrapper(spec: LaunchSpec, wrapped: Manifest, api_version: str = API_VERSI
     inner = {**wrapped, "metadata": {"name": spec.name, "namespace": spec.namespace, **_inherited(top)}, "spec": body}
     annotations = {**top.get("annotations", {}), **_fault_tolerance(spec.fault_tolerance or FaultTolerance())}
     if spec.ttl_seconds is not None:
-        annotations[f"{_ANNOTATION}successTTLDuration"] = f"{min(spec.ttl_seconds, MOST_TTL_SECONDS)}s"
+        annotations[f"{labels.APPWRAPPER}successTTLDuration"] = f"{min(spec.ttl_seconds, MOST_TTL_SECONDS)}s"
     return {
         "apiVersion": api_version,
         "kind": "AppWrapper",
@@ -72,4 +71,4 @@ def _fault_tolerance(given: FaultTolerance) -> dict[str, str]:
         **{name: f"{seconds}s" for name, seconds in periods.items() if seconds is not None},
         **{name: ",".join(map(str, numbers)) for name, numbers in codes.items() if numbers},
     }
-    return {_ANNOTATION + name: value for name, value in found.items()}
+    return {labels.APPWRAPPER + name: value for name, value in found.items()}

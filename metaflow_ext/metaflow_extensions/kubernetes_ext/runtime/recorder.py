@@ -105,20 +105,16 @@ class Recorder:
         if source != _ADMISSION:
             self._picture.apply(source, event, self._clock.now())
         if event.type != "SYNCED":
-            self._see(source, event.type, event.object)
+            self._line(event.type, event.object)
             return
-        items = [dict(item) for item in event.object.get("items") or []]
+        items = event.object.get("items") or []
         for item in items:
-            self._see(source, "ADDED", item)
+            self._line("ADDED", item)
         present = {uid_of(item) for item in items}
         kind = self._kinds[source].kind
         for uid, (_, known) in list(self._versions.items()):
             if known.get("kind") == kind and uid not in present:
-                self._see(source, "DELETED", known)
-
-    def _see(self, source: str, kind: str, obj: Mapping[str, Any]) -> None:
-        resource = self._kinds[source]
-        self._line(kind, {"apiVersion": resource.api_version, "kind": resource.kind, **obj})
+                self._line("DELETED", known)
 
     def _line(self, kind: str, obj: Mapping[str, Any]) -> None:
         uid, version = uid_of(obj), str(dig(obj, "metadata", "resourceVersion"))
@@ -139,7 +135,7 @@ class Recorder:
             for uid in self._about():
                 listed = self._client.list(EVENTS, self._namespace, field_selector=f"involvedObject.uid={uid}")
                 for item in listed.get("items") or ():
-                    self._line("ADDED", {"apiVersion": EVENTS.api_version, "kind": EVENTS.kind, **item})
+                    self._line("ADDED", item)
 
     def _about(self) -> Iterator[str]:
         for uid, (_, obj) in list(self._versions.items()):

@@ -45,6 +45,9 @@ ISTIO_INJECT = "sidecar.istio.io/inject"
 # Set by Kueue on its Workload: whose it is.
 KUEUE_JOB_UID = "kueue.x-k8s.io/job-uid"
 
+# Of AppWrappers: before the names of their annotations.
+APPWRAPPER = "workload.codeflare.dev.appwrapper/"
+
 # Set by the JobSet controller on Jobs and pods.
 JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
 JOBSET_GROUP = "jobset.sigs.k8s.io/replicatedjob-name"

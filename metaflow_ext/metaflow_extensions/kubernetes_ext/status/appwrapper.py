@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from ..spec import labels
 from . import stalled
 from .job import job_status
 from .jobset import jobset_status
@@ -55,7 +56,9 @@ def _judge(
     if dig(wrapper, "spec", "suspend") is True:
         return _without_ranks(replace(status, phase=Phase.QUEUED, waiting=queue_waiting(observation)))
     if phase in ("Resetting", "Suspending") or inner.is_terminal or observation.wrapped_is_gone:
-        return replace(status, phase=Phase.STARTING, waiting=_running_again(inner.failure, is_decided=phase == "Resetting"))
+        return replace(
+            status, phase=Phase.STARTING, waiting=_running_again(inner.failure, _what_comes(wrapper, phase, restarts))
+        )
     if inner.phase is Phase.PENDING and phase in ("Resuming", "Running"):
         return replace(status, phase=Phase.STARTING)
     return replace(status, phase=inner.phase, waiting=inner.waiting)
@@ -99,11 +102,18 @@ def _without_ranks(status: WorkloadStatus) -> WorkloadStatus:
     return replace(status, ranks=(), counts={})
 
 
-def _running_again(failure: Failure | None, is_decided: bool) -> Waiting:
-    """It looks at what it wrapped once a minute only, so the failure is told before its decision."""
-    why = f": {failure.summary}" if failure else "."
-    what = "starts it again" if is_decided or failure is None else "decides whether to start it again"
-    return Waiting(category=Category.UNKNOWN, summary=f"The AppWrapper {what}{why}")
+def _what_comes(wrapper: KubernetesObject, phase: str, restarts: int) -> str:
+    """It takes its time (a minute, if not told otherwise), so the failure is told before its decision."""
+    if phase in ("Resetting", "Suspending"):
+        return "starts it again"
+    limit = text(wrapper, "metadata", "annotations", f"{labels.APPWRAPPER}retryLimit")
+    return "has no try left" if limit.isdigit() and restarts >= int(limit) else "decides whether to start it again"
+
+
+def _running_again(failure: Failure | None, what: str) -> Waiting:
+    if failure is None:
+        return Waiting(category=Category.UNKNOWN, summary="The AppWrapper starts it again.")
+    return Waiting(category=Category.UNKNOWN, summary=f"The AppWrapper {what}: {failure.summary}")
 
 
 def _being_deleted() -> Waiting:
