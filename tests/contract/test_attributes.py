@@ -146,7 +146,7 @@ def test_a_message_or_a_manifest_that_the_server_takes(
     parts = [("the workload", resource_of(backend), manifest), *dry_run.parts(manifest)]
     for name, resource, body in parts:
         if resource != PODS:  # which only takes service accounts that are there
-            refused = dry_run.refusal(place.client, resource, body)
+            refused = dry_run.refusal(place.admin, resource, body)
             assert refused is None, f"{name}: {refused}"
 
 
