@@ -41,7 +41,7 @@ def test_lines_of_all_kinds_come_as_they_were_written(place: Place) -> None:
     odd = r"printf 'a\377b\n\n  c\rd\n'; head -c 40000 /dev/zero | tr '\0' x; echo; printf %s end"
     told = tell(place, Story(size=2, command=odd, ranks={0: "true"}))
     assert told.status.phase is Phase.SUCCEEDED, told
-    assert of_rank(told, 1) == ["a\ufffdb", "", "  c\rd", "x" * 40000, "end"]
+    assert of_rank(told, 1) == ["a\ufffdb", "", "  c\rd", "x" * 40000, "end"], told
     assert of_rank(told, 0) == []
 
 

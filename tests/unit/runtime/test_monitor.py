@@ -75,6 +75,14 @@ def test_a_success_is_told_with_all_its_logs(scene: Scene) -> None:
     assert sorted(scene.reporter.logs) == [("control", 0, "hello of 0"), ("worker", 1, "bye"), ("worker", 1, "hello of 1")]
 
 
+def test_of_a_success_all_logs_are_shown_also_of_a_pod_whose_start_was_not_heard_of(scene: Scene) -> None:
+    """The word that all has succeeded may come first."""
+    scene.clock.at(2, lambda: (scene.gang.start(0), scene.gang.set_pod(1, "Pending")))
+    scene.clock.at(60, lambda: (scene.end_logs(), scene.gang.finish("Completed")))
+    assert scene.monitor.follow().phase is Phase.SUCCEEDED
+    assert sorted(scene.reporter.logs) == [("control", 0, "hello of 0"), ("worker", 1, "hello of 1")]
+
+
 @pytest.mark.parametrize(
     ("scene", "ranks"), [("control", {0}), ("none", set()), ("1", {1}), ("0,1", {0, 1})], indirect=["scene"]
 )

@@ -109,13 +109,15 @@ class Monitor:
             self._reporter.line(still)
 
     def _look_after_logs(self, status: WorkloadStatus) -> None:
+        """Of a workload that has succeeded every pod has ended, also one whose own word has not come yet."""
+        have_ended = status.phase is Phase.SUCCEEDED
         for rank in status.ranks:
-            if rank.pod and rank.phase in _STARTED and selected(self._which, rank):
+            if rank.pod and (rank.phase in _STARTED or have_ended) and selected(self._which, rank):
                 self._logs.follow(rank, self._container(rank))
             if rank.phase == "Failed" and not rank.is_collateral and len(self._captured) < _MOST_CAPTURED:
                 self._captured.add(rank.pod_uid)
                 self._logs.capture(rank, self._container(rank))
-            if rank.phase in _ENDED:
+            if rank.phase in _ENDED or have_ended:
                 self._logs.has_ended(rank.pod_uid)
 
     def finish(self) -> WorkloadStatus:

@@ -208,7 +208,7 @@ class RunningJobSet:
     def _has_unended_success(self) -> bool:
         """Or one whose pods are not known yet, so that their logs would not be read."""
         ranks = self._status.ranks
-        return self._status.phase is Phase.SUCCEEDED and any(rank.phase == "Running" or not rank.pod for rank in ranks)
+        return self._status.phase is Phase.SUCCEEDED and any(rank.phase in ("Pending", "Running") for rank in ranks)
 
     def _refine(self) -> None:
         self._observation = self._picture.observation(self._clock.now())
