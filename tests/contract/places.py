@@ -38,6 +38,7 @@ SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 _DOCS = Path(__file__).parents[2] / "docs"
 RBAC = (_DOCS / "rbac.yaml",)
 RBAC_WITH_APPWRAPPERS = (*RBAC, _DOCS / "rbac-appwrapper.yaml")
+RBAC_WITH_ALL = (*RBAC_WITH_APPWRAPPERS, _DOCS / "rbac-podgroup.yaml")
 CLUSTER = "METAFLOW_KUBERNETES_EXT_CLUSTER_"
 
 _REAL = pytest.param("real", marks=pytest.mark.real)

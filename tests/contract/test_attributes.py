@@ -117,6 +117,7 @@ ATTRIBUTES: dict[str, st.SearchStrategy[Any]] = {
     "runtime_class": like("gvisor", "a/b"),
     "resource_claims": like(["gpu"], {"gpu": "one"}, {"gpu": {"claim": "shared", "request": "a"}}, {"gpu": {}}, ["a.b"]),
     "pod_overlay": like({"hostNetwork": True}, {"metadata": {"labels": {"a": "b"}}}, {"restartPolicy": "Always"}, "priorityClassName: null", ["x"]),
+    "gang": like("auto", "kueue", "coscheduling", "none", "Kueue"),
     "backend": like("appwrapper", "job", "jobset", "JobSet"),
     "fault_tolerance": like({"retry_limit": 2}, "{retry_pause: 5, terminal_exit_codes: [3]}", {"retries": 2}, {"retry_limit": -1}, []),
     "hostname_resolution_timeout": like(1, 600),

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from metaflow_extensions.kubernetes_ext.errors import Forbidden
+from metaflow_extensions.kubernetes_ext.manifests.pod_group import API_VERSIONS, pod_group
+from metaflow_extensions.kubernetes_ext.runtime.clock import RealClock
+from metaflow_extensions.kubernetes_ext.runtime.pod_groups import PodGroups
+from metaflow_extensions.kubernetes_ext.spec import labels
 from metaflow_extensions.kubernetes_ext.status.model import Phase
 from tests.contract import places
 from tests.contract.places import Place
@@ -25,7 +29,7 @@ QUEUED_GANG = Story(size=2, queue="there-is-none")
 FAILING_WRAPPED = Story(size=0, command="echo some output; sleep 1; exit 3", fault_tolerance=QUICK)
 LONG_WRAPPED = Story(size=0, command="sleep 300", fault_tolerance=QUICK)
 
-ROLES = places.RBAC_WITH_APPWRAPPERS
+ROLES = places.RBAC_WITH_ALL
 Scene = Callable[[Place], Told]
 
 
@@ -95,12 +99,18 @@ GOES_ON: dict[str, Scene] = {
 AT_KILL = {
     f"patch {name}" for name in ("jobsets.jobset.x-k8s.io", "jobs.batch", "appwrappers.workload.codeflare.dev")
 }  # tests/flows/test_commands.py
+# Whose PodGroup it is about, by the permission.
+OF_POD_GROUPS = {
+    f"{verb} podgroups.{version.rpartition('/')[0]}": gang
+    for gang, version in API_VERSIONS.items()
+    for verb in ("create", "get", "patch", "delete")
+}
 
 
 def test_the_table_the_role_and_the_tests_name_the_same_permissions() -> None:
     names = {str(permission).removesuffix(".batch") for permission in places.permissions(ROLES)}
     assert {name.removesuffix(".batch") for name in documented()} == names
-    assert {name.removesuffix(".batch") for name in {*ENDS, *GOES_ON, *AT_KILL}} == names
+    assert {name.removesuffix(".batch") for name in {*ENDS, *GOES_ON, *AT_KILL, *OF_POD_GROUPS}} == names
 
 
 @pytest.fixture
@@ -110,7 +120,7 @@ def without(request: pytest.FixtureRequest) -> Iterator[Place]:
         yield place
 
 
-def named(names: dict[str, Scene]) -> pytest.MarkDecorator:
+def named(names: Mapping[str, object]) -> pytest.MarkDecorator:
     found = {str(permission): permission for permission in places.permissions(ROLES)}
     cases = [pytest.param(found[name], name, id=name, marks=pytest.mark.real) for name in names]
     return pytest.mark.parametrize(("without", "name"), cases, indirect=["without"])
@@ -135,6 +145,28 @@ def test_what_can_go_on_does_and_names_the_permission_once(without: Place, name:
     assert failure is not None
     if told.status.phase is Phase.FAILED:
         assert failure.exit_code == 3, "the verdict is right all the same"
+
+
+@named(OF_POD_GROUPS)
+def test_what_a_pod_group_needs_is_named(without: Place, name: str) -> None:
+    told: list[str] = []
+    groups = PodGroups(without.client, RealClock(), told.append)
+    spec = replace(LONG_GANG.spec(without), gang=OF_POD_GROUPS[name], annotations={labels.SUBMISSION: "s"})
+    group = pod_group(spec)
+    assert group is not None
+    if name.startswith("create"):
+        with pytest.raises(Forbidden) as caught:
+            groups.post(group)
+        assert refusal(name) in str(caught.value)
+        return
+    groups.post(group)
+    if name.startswith("patch"):
+        groups.adopt({"apiVersion": "v1", "kind": "JobSet", "metadata": {"name": spec.name, "uid": "u"}})
+    else:
+        groups.withdraw()
+    assert len(told) == 1
+    assert refusal(name) in told[0]
+    assert any(phrase in told[0] for phrase in quoted(documented()[name])), told
 
 
 def refusal(name: str) -> str:

@@ -14,6 +14,7 @@ install_manifests() { # tool, webhook port, webhooks to keep ("all" or names)
   wait_for 60 kube-apiserver "the CRDs of $tool" kubectl wait --for=condition=Established --timeout=5s crd --all; }
 
 start_jobset() {
+  kubectl apply --server-side -f "$HERE/lib/podgroup.yaml" >/dev/null
   cat >"$STATE/jobset.yaml" <<C
 apiVersion: config.jobset.x-k8s.io/v1alpha1
 kind: Configuration

@@ -68,13 +68,13 @@ class Scene:
 @contextmanager
 def scene(folder: Path, appears_at_look: int = 0, error: Exception | None = None) -> Iterator[Scene]:
     deleted: list[str] = []
-    looks: dict[str, int] = {}
+    looks: dict[Owned, int] = {}
 
     def delete(workload: Owned) -> bool:
-        looks[workload.name] = looks.get(workload.name, -1) + 1
+        looks[workload] = looks.get(workload, -1) + 1
         if error is not None:
             raise error
-        if looks[workload.name] < appears_at_look:
+        if looks[workload] < appears_at_look and not workload.is_beside:
             return False
         deleted.append(workload.name)
         return True
@@ -140,6 +140,16 @@ def test_a_create_that_was_on_its_way_is_found_by_a_later_look(tmp_path: Path) -
         step.close()
         it.until_deleted("train-1")
         it.finish()
+
+
+def test_what_is_beside_a_workload_goes_too_and_ends_no_search(tmp_path: Path) -> None:
+    with scene(tmp_path, appears_at_look=1) as it:
+        step = it.step()
+        step.own(GANG)
+        step.own(replace(GANG, group="scheduling.x-k8s.io", kind="PodGroup", plural="podgroups", is_beside=True))
+        step.close()
+        it.until_deleted("train-1", "train-1")
+        assert it.finish() == "JobSet train-1 deleted with its pods: its step process had been killed.\n"
 
 
 def test_when_the_run_is_killed_its_workloads_go_on_and_its_step_processes_detach(tmp_path: Path) -> None:

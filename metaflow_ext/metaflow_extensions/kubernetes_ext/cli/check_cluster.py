@@ -64,6 +64,7 @@ def _in_namespace(
     rights = rights_for(
         has_gangs=any(step.needs_jobset for step in steps), has_queue=any(step.queue for step in steps),
         has_appwrappers=any(step.backend.kind == "AppWrapper" for step in steps),
+        gangs={step.spec.gang for step in steps if step.spec.gang and step.spec.world_size > 1},
     )  # fmt: skip
     allowed = _allowed(client, namespace, rights)
     yield from check_rows.of_rights(allowed, namespace)

@@ -16,6 +16,7 @@ from ..decorators.host_errors import as_metaflow_error
 from ..decorators.preflight import stand_in
 from ..decorators.settings import read_settings
 from ..errors import Forbidden
+from ..manifests.pod_group import pod_group
 from ..runtime.resources import resource_of
 from ..spec import labels
 from ..status.reading import mapping
@@ -64,9 +65,19 @@ def manifest_of_step(obj: Any, step: str, num_parallel: int | None, validate: bo
     with as_metaflow_error(f"Step {step}: "):
         planned = stand_in(obj.flow.name, step, deco, num_parallel, read_settings(obj.flow_datastore.TYPE))
         made = planned.backend.build(planned.spec)
-        print(json.dumps(made, indent=2) + "\n" if as_json else yaml.safe_dump(made, sort_keys=False), end="")
+        group = pod_group(planned.spec)
+        _print([group, made] if group else [made], as_json)
         if validate:
             _validate(obj, resource_of(planned.backend), made)
+
+
+def _print(objects: list[Manifest], as_json: bool) -> None:
+    """As `kubectl create -f` takes them."""
+    if as_json:
+        several = {"apiVersion": "v1", "kind": "List", "items": objects}
+        print(json.dumps(objects[0] if len(objects) == 1 else several, indent=2))
+    else:
+        print(yaml.safe_dump_all(objects, sort_keys=False), end="")
 
 
 def as_posted(found: Mapping[str, Any]) -> Manifest:

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -24,8 +25,10 @@ from ..decorators.launch_spec import TaskRef, launch_spec, stall_timeout
 from ..decorators.settings import Settings, read_settings
 from ..decorators.step_check import parse_logs
 from ..errors import ClusterError, KubernetesExtError, Rejected, TaskFailed, Unavailable
+from ..manifests.pod_group import pod_group
 from ..runtime.clock import RealClock
 from ..runtime.monitor import Monitor
+from ..runtime.pod_groups import PodGroups, group_resource
 from ..runtime.process import this_process
 from ..runtime.resources import resource_of
 from ..runtime.running import RunningJobSet
@@ -34,6 +37,7 @@ from ..runtime.submit import submit, withdraw
 from ..runtime.supervision import ADDRESS, Supervised, owned
 from ..runtime.timeline import Timeline
 from ..spec import labels, quantities
+from ..spec.launch import LaunchSpec
 from ..spec.names import TaskIds, workload_name
 from ..status import starting_again
 from ..status.ended_early import interrupted, not_followed
@@ -41,7 +45,7 @@ from ..status.launch_limit import LaunchLimit
 from ..status.model import Phase, Stalled, WorkloadStatus
 from ..status.stalled import as_annotation
 from ..status.starting_again import after_restarts, starts_again
-from . import exit_codes, failure_report
+from . import exit_codes, failure_report, gang_choice
 from .interrupts import Interrupted, interruptible
 from .mailbox import DatastoreMailbox, patience
 from .rank_records import Records
@@ -52,10 +56,10 @@ from .task_output import TaskReporter
 Ended = tuple[WorkloadStatus, Mapping[int, Sequence[str]]]  # and the last lines of other ranks
 
 
-class Build(Protocol):
-    """Makes the object that is posted, under the task's own name (None) or another; `restart` counts those before it."""
+class Plan(Protocol):
+    """Describes the workload, under the task's own name (None) or another; `restart` counts those before it."""
 
-    def __call__(self, name: str | None, *, restart: int = 0) -> Manifest: ...
+    def __call__(self, name: str | None, *, restart: int = 0) -> LaunchSpec: ...
 
 
 def run_step(
@@ -75,9 +79,7 @@ def run_step(
             _wait_before_retry(decorators, given["attempt"], reporter)
             launch = _Launch(obj, step, given, reporter, decorators)
             launch.run(
-                launch.builder(
-                    decorators, Package(metadata=package[0], sha=package[1], url=package[2]), script_name, top_options
-                )
+                launch.plan(decorators, Package(metadata=package[0], sha=package[1], url=package[2]), script_name, top_options)
             )
     except KubernetesExtError as error:
         if not isinstance(error, TaskFailed):  # a failure has been reported with all that is known of it
@@ -146,7 +148,7 @@ class _Launch:
         self._run_pid = os.getppid()
         self._supervised = Supervised(os.environ.get(ADDRESS), on_detach=detach)
 
-    def builder(self, decorators: Sequence[Any], package: Package, script_name: str, top_options: Mapping[str, Any]) -> Build:
+    def plan(self, decorators: Sequence[Any], package: Package, script_name: str, top_options: Mapping[str, Any]) -> Plan:
         code = task_code(
             self._task,
             flow_datastore=self._obj.flow_datastore,
@@ -159,17 +161,20 @@ class _Launch:
         )
         submission = uuid.uuid4().hex
 
-        def build(name: str | None, *, restart: int = 0) -> Manifest:
-            return self._backend.build(launch_spec(self._task, self._options, code, self._settings, submission, name, restart))
+        def plan(name: str | None, *, restart: int = 0) -> LaunchSpec:
+            return launch_spec(self._task, self._options, code, self._settings, submission, name, restart)
 
-        return build
+        return plan
 
-    def run(self, build: Build) -> None:
+    def run(self, plan: Plan) -> None:
         """Raises TaskFailed when the workload failed; whatever happens, only a workload that succeeded stays behind."""
         client, most = KubernetesClient(), self._max_restarts
         try:
+            gang, why = gang_choice.settled(client, plan(None), self._backend)
+            if why:
+                self._tell(f"Gang scheduling: {gang} ({why}).")
             for restart in itertools.count():
-                created = self._submit(client, partial(build, restart=restart))
+                created = self._submit(client, partial(plan, restart=restart), gang)
                 namespace = created["metadata"]["namespace"]
                 running = RunningJobSet(client, self._backend, created, namespace=namespace, clock=self._clock, tell=self._tell)
                 status, others = self._follow(client, running)
@@ -198,39 +203,47 @@ class _Launch:
         self._timeline.add(self._clock.now(), text)
         self._reporter.line(text)
 
-    def _submit(self, client: ClusterClient, build: Callable[[str | None], Manifest]) -> Manifest:
+    def _submit(self, client: ClusterClient, plan: Callable[[str | None], LaunchSpec], gang: str | None) -> Manifest:
         """The created object. An interruption may come between its creation and the answer: then it is taken back."""
         posted: list[Manifest] = []
+        groups = PodGroups(client, self._clock, self._tell)
 
         def made(name: str | None) -> Manifest:
-            posted.append(build(name))
+            spec = replace(plan(name), gang=gang)
+            posted.append(self._backend.build(spec))
             self._records.manifest = posted[-1]
             self._supervised.own(owned(self._backend, posted[-1]))
+            if group := pod_group(spec):
+                self._supervised.own(owned(group_resource(group), group, is_beside=True))
+                groups.post(group)
             return posted[-1]
 
         def rename(taken: Manifest) -> Manifest:
             return made(workload_name(self._task.flow, self._task.step, (uuid.uuid4().hex,)))
 
-        first = made(None)
-        namespace = first["metadata"]["namespace"]
+        namespace = self._options["namespace"]
         try:
-            return submit(
+            created = submit(
                 client,
                 self._backend,
-                first,
+                made(None),
                 namespace=namespace,
                 clock=self._clock,
                 rename=rename,
                 without=self._backend.without_fields,
                 on_trouble=lambda error: self._tell(f"The API server takes no requests: {error}") if error else None,
             )
+            groups.adopt(created)
+            return created
         except Interrupted:
             for manifest in posted:
                 withdraw(client, self._backend, manifest, namespace=namespace)
+            groups.withdraw()
             self._supervised.release()
             raise
         except ClusterError as error:
             if not isinstance(error, Unavailable):  # else it may be there all the same: the supervisor looks
+                groups.withdraw()
                 self._supervised.release()
             raise
 

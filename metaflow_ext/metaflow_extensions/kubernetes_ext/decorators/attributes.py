@@ -58,6 +58,7 @@ OURS: dict[str, str] = {
     "pod_overlay": JSON,
     "backend": TEXT,
     "fault_tolerance": JSON,
+    "gang": TEXT,
 }
 
 _SETTINGS = {"grace_period": "KUBERNETES_GRACE_PERIOD_SECONDS"}

@@ -84,6 +84,10 @@ class KubernetesDecorator(CoreKubernetesDecorator):
     pod_overlay : dict or str, optional, default None
         Any other fields of the pods, merged over what was made last (docs/settings.md); a dictionary or YAML. Default
         METAFLOW_KUBERNETES_POD_OVERLAY.
+    gang : str, optional, default None
+        Who starts all ranks together or none: "kueue" (where there is a queue), "coscheduling" (the scheduler plugin),
+        "native" (Kubernetes' own PodGroups), "auto" (what the cluster has), "none". Default METAFLOW_KUBERNETES_GANG; else Kueue
+        where there is a queue, and nobody otherwise.
     backend : str, optional, default None
         What the step is in the cluster: "jobset", "job", or "appwrapper", which is an AppWrapper around one of them that
         Kueue admits as a whole. Default METAFLOW_KUBERNETES_BACKEND; else a JobSet for @parallel steps, a Job for others.

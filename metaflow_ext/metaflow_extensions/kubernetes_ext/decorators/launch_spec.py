@@ -82,6 +82,7 @@ def launch_spec(
         ttl_seconds=settings.ttl_seconds,
         grace_seconds=quantities.whole(_first(options.get("grace_period"), settings.grace_seconds), "grace_period"),
         fault_tolerance=policy_options.fault_tolerance(options.get("fault_tolerance")),
+        gang=options.get("gang") or None,
     )
 
 

@@ -12,8 +12,10 @@ from ..backends.base import Backend, Wrapping
 from ..cluster.protocol import JOBS, ClusterClient
 from ..errors import InvalidSpec
 from ..runtime.closer_look import kueue_resource
+from ..runtime.pod_groups import require_served
 from ..runtime.resources import resource_of
 from ..spec import labels
+from ..spec.gang import POD_GROUPS
 from ..spec.launch import LaunchSpec
 from .backend_choice import backend_of
 from .container_script import TaskScript
@@ -90,6 +92,8 @@ def require_apis(client: ClusterClient, steps: Sequence[StandIn]) -> None:
     if not client.serves(resource):
         raise InvalidSpec(not_served(resource, gangs))
     require_appwrapper(client, [one.step for one in steps if one.backend.kind == "AppWrapper"])
+    for gang in sorted({one.spec.gang for one in steps if one.spec.gang in POD_GROUPS and one.spec.world_size > 1}, key=str):
+        require_served(client, str(gang))
     require_kueue(client, [one.step for one in steps if one.queue or _is_placed_by_kueue(one.spec)])
 
 

@@ -166,6 +166,7 @@ def _check_structures(attributes: dict[str, Any]) -> None:
         "runtime_class",
         "topology",
         "backend",
+        "gang",
     ):
         value = attributes.get(name)
         if value is not None and not isinstance(value, str):

@@ -14,6 +14,7 @@ from ..spec.launch import Group, LaunchSpec
 from ..spec.overlay import laid_over
 from ..spec.resources import Resources
 from .manifest import Manifest, present
+from .pod_group import field_of_pods, label_of_pods
 from .volumes import volume_mounts, volumes
 
 # What the kubelet's expansion would change: "$$", "$(" and, in releases that read bytes, "$" before a non-ASCII character.
@@ -50,6 +51,7 @@ def pod_template(spec: LaunchSpec, group: Group) -> Manifest:
         nodeSelector=dict(group.placement.node_selector),
         tolerations=[dict(toleration) for toleration in group.placement.tolerations],
         affinity=dict(group.placement.affinity),
+        schedulingGroup=field_of_pods(spec),
         runtimeClassName=group.placement.runtime_class,
         resourceClaims=[_claim(claim) for claim in group.claims],
         containers=[_container(group)],
@@ -73,7 +75,7 @@ def _pod_metadata(spec: LaunchSpec, group: Group) -> Manifest:
         further[labels.NETWORKS] = ",".join(group.networks)
     no_sidecars = {} if group.has_sidecars else {labels.ISTIO_INJECT: "false"}
     return present(
-        labels={**found.get("labels", {}), **no_sidecars},
+        labels={**found.get("labels", {}), **label_of_pods(spec), **no_sidecars},
         annotations={**found.get("annotations", {}), **further, **no_sidecars},
     )
 

@@ -42,16 +42,17 @@ class Owned:
     namespace: str
     name: str
     submission: str
+    is_beside: bool = False  # another object that goes with the workload of this name
 
     @property
     def resource(self) -> Resource:
         return Resource(self.group, self.version, self.plural, self.kind)
 
 
-def owned(backend: Backend, manifest: Mapping[str, Any]) -> Owned:
+def owned(kind: Backend | Resource, manifest: Mapping[str, Any], *, is_beside: bool = False) -> Owned:
     """`manifest` carries the annotation of its submission (`submit.stamped`)."""
     metadata = manifest["metadata"]
-    resource = resource_of(backend)
+    resource = kind if isinstance(kind, Resource) else resource_of(kind)
     return Owned(
         group=resource.group,
         version=resource.version,
@@ -60,6 +61,7 @@ def owned(backend: Backend, manifest: Mapping[str, Any]) -> Owned:
         namespace=str(metadata["namespace"]),
         name=str(metadata["name"]),
         submission=str(metadata["annotations"][labels.SUBMISSION]),
+        is_beside=is_beside,
     )
 
 

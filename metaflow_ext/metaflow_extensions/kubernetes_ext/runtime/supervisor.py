@@ -91,13 +91,13 @@ class Supervisor:
         if self._run_is_gone.is_set() and not self._is_finished:
             return
         began = time.monotonic()
-        found: set[str] = set()
+        found: set[Owned] = set()
         for look in self._looks:
             await asyncio.sleep(max(0.0, began + look - time.monotonic()))
             for workload in left:
-                if workload.name not in found and await self._delete_one(workload):
-                    found.add(workload.name)
-            if found:
+                if workload not in found and await self._delete_one(workload):
+                    found.add(workload)
+            if any(not one.is_beside for one in found):
                 return
 
     async def _delete_one(self, workload: Owned) -> bool:
@@ -109,7 +109,7 @@ class Supervisor:
             command = kubectl_delete(workload.resource, workload.namespace, workload.name)
             self._tell(f"{workload.kind} {workload.name} could not be deleted: {error} When this is solved, run: {command}")
             return True
-        if was_there:
+        if was_there and not workload.is_beside:
             self._tell(f"{workload.kind} {workload.name} deleted with its pods: its step process had been killed.")
         return was_there
 

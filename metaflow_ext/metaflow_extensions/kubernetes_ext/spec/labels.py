@@ -45,6 +45,9 @@ ISTIO_INJECT = "sidecar.istio.io/inject"
 # Set by Kueue on its Workload: whose it is.
 KUEUE_JOB_UID = "kueue.x-k8s.io/job-uid"
 
+# Of pods: their PodGroup, for the coscheduling plugin.
+COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
+
 # Of AppWrappers: before the names of their annotations.
 APPWRAPPER = "workload.codeflare.dev.appwrapper/"
 

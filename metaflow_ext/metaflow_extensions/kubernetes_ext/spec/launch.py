@@ -15,6 +15,8 @@ from . import names
 from .claims import ResourceClaim
 from .environment import EnvVar, require_text, utf8_size
 from .fault_tolerance import FaultTolerance
+from .gang import KUEUE, require_gang
+from .labels import KUEUE_QUEUE
 from .overlay import require_overlay
 from .placement import Placement
 from .resources import Resources
@@ -119,6 +121,7 @@ class LaunchSpec:
     ttl_seconds: int | None = None
     grace_seconds: int = 30
     fault_tolerance: FaultTolerance | None = None  # of an AppWrapper alone
+    gang: str | None = None  # one of spec.gang.CHOICES; of POD_GROUPS, the pods are in a PodGroup of the workload's name
 
     def __post_init__(self) -> None:
         if not self.groups:
@@ -141,6 +144,10 @@ class LaunchSpec:
                     f"The {what} of workload {self.name} is {seconds!r} s; it is a whole number, at least {least}."
                 )
         _require_metadata("workload", self.labels, self.annotations)
+        if self.gang is not None:
+            require_gang(self.gang)
+        if self.gang == KUEUE and KUEUE_QUEUE not in self.labels:
+            raise InvalidSpec("gang is kueue, which admits what is in a queue: it needs `queue`.")
 
     @property
     def cautions(self) -> tuple[str, ...]:

@@ -3,11 +3,19 @@ cluster, docs/permissions.md to people; a test compares the three."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+
+from . import gang
 
 JOBSET, BATCH, CORE, KUEUE = "jobset.x-k8s.io", "batch", "", "kueue.x-k8s.io"
 APPWRAPPER = "workload.codeflare.dev"
-ROLE_FILES = {APPWRAPPER: "docs/rbac-appwrapper.yaml"}  # of groups that not everybody needs; others are in docs/rbac.yaml
+COSCHEDULING, NATIVE = "scheduling.x-k8s.io", "scheduling.k8s.io"
+ROLE_FILES = {
+    APPWRAPPER: "docs/rbac-appwrapper.yaml",
+    COSCHEDULING: "docs/rbac-podgroup.yaml",
+    NATIVE: "docs/rbac-podgroup.yaml",
+}  # of groups that not everybody needs; others are in docs/rbac.yaml
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,13 @@ _WORKLOAD = {
     "delete": "",
 }
 
+_POD_GROUP = {
+    "create": "",
+    "get": "a PodGroup whose creation had no clear answer ends the step",
+    "patch": "PodGroups stay when their workload is gone",
+    "delete": "PodGroups stay whose workload could not be created",
+}
+
 RIGHTS: tuple[Right, ...] = (
     *(Right(verb, JOBSET, "jobsets", without) for verb, without in _WORKLOAD.items()),
     *(Right(verb, BATCH, "jobs", without) for verb, without in _WORKLOAD.items()),
@@ -41,10 +56,15 @@ RIGHTS: tuple[Right, ...] = (
     Right("list", CORE, "events", "some causes of waiting and failing can't be told"),
     Right("list", KUEUE, "workloads", "why a workload waits in its queue can't be told"),
     *(Right(verb, APPWRAPPER, "appwrappers", without) for verb, without in _WORKLOAD.items()),
+    *(Right(verb, COSCHEDULING, "podgroups", without) for verb, without in _POD_GROUP.items()),
+    *(Right(verb, NATIVE, "podgroups", without) for verb, without in _POD_GROUP.items()),
 )
 
 
-def rights_for(*, has_gangs: bool, has_queue: bool, has_appwrappers: bool) -> tuple[Right, ...]:
-    """Those that such steps need."""
-    is_needed = {JOBSET: has_gangs, KUEUE: has_queue, APPWRAPPER: has_appwrappers}
+def rights_for(*, has_gangs: bool, has_queue: bool, has_appwrappers: bool, gangs: Collection[str] = ()) -> tuple[Right, ...]:
+    """Those that such steps need. `gangs`: the kinds of PodGroup, of spec.gang.POD_GROUPS."""
+    is_needed = {
+        JOBSET: has_gangs, KUEUE: has_queue, APPWRAPPER: has_appwrappers, COSCHEDULING: gang.COSCHEDULING in gangs,
+        NATIVE: gang.NATIVE in gangs,
+    }  # fmt: skip
     return tuple(right for right in RIGHTS if is_needed.get(right.group, True))
