@@ -39,7 +39,7 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     def check(name: str, text: str) -> None:
         path = folder / name
         if request.config.getoption("--update-golden"):
-            folder.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         assert path.is_file(), f"{path} is missing: run pytest with --update-golden and read what it wrote"
         assert path.read_text(encoding="utf-8") == text

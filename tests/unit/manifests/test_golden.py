@@ -26,6 +26,7 @@ from metaflow_extensions.kubernetes_ext.spec.volumes import (
     SecretVolume,
 )
 from tests.builders import make_container, make_gang, make_group, make_spec
+from tests.manifest_matrix import Cell, cells
 
 
 def with_resources(size: int = 1, **resources: object) -> LaunchSpec:
@@ -137,3 +138,8 @@ def test_manifest(name: str, golden: Callable[[str, str], None]) -> None:
 @pytest.mark.parametrize("name", sorted(MANIFESTS))
 def test_what_is_printed_is_what_is_posted(name: str) -> None:
     assert yaml.safe_load(as_yaml(MANIFESTS[name])) == MANIFESTS[name]
+
+
+@pytest.mark.parametrize("cell", [cell for cell in cells() if cell.is_golden], ids=str)
+def test_cell_of_the_matrix(cell: Cell, golden: Callable[[str, str], None]) -> None:
+    golden(f"matrix/{cell}.yaml", "---\n".join(as_yaml(manifest) for manifest in cell.objects()))
