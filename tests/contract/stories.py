@@ -21,7 +21,7 @@ from metaflow_extensions.kubernetes_ext.spec import labels
 from metaflow_extensions.kubernetes_ext.spec.environment import literals
 from metaflow_extensions.kubernetes_ext.spec.fault_tolerance import FaultTolerance
 from metaflow_extensions.kubernetes_ext.spec.launch import CONTROL, WORKER, ContainerSpec, Group, LaunchSpec
-from metaflow_extensions.kubernetes_ext.spec.placement import Placement
+from metaflow_extensions.kubernetes_ext.spec.placement import Placement, Topology
 from metaflow_extensions.kubernetes_ext.spec.resources import Resources
 from metaflow_extensions.kubernetes_ext.status.model import Phase, RankStatus, WorkloadStatus
 from tests.contract.places import Place
@@ -53,6 +53,7 @@ class Story:
     grace_seconds: int = 1
     is_suspended: bool = False
     queue: str = ""  # of Kueue
+    topology: Topology | None = None
     fault_tolerance: FaultTolerance | None = None
 
     def backend(self) -> Backend:
@@ -86,7 +87,12 @@ class Story:
             env=literals({f"HOST_{rank}": host(rank) for rank in range(max(1, self.size))} | {"PORT": port(place.namespace)}),
             resources=self.resources,
         )
-        return Group(name=name, replicas=replicas, container=container, placement=Placement(node_selector=self.node_selector))
+        return Group(
+            name=name,
+            replicas=replicas,
+            container=container,
+            placement=Placement(node_selector=self.node_selector, topology=self.topology),
+        )
 
 
 def host(rank: int) -> str:
@@ -162,8 +168,8 @@ def kill(play: Play) -> None:
     play.running.kill()
 
 
-def tell(place: Place, story: Story, *steps: When) -> Told:
-    """Submit the story and follow it to its end, which must come within SECONDS."""
+def tell(place: Place, story: Story, *steps: When, seconds: float = SECONDS) -> Told:
+    """Submit the story and follow it to its end, which must come within `seconds`."""
     backend, clock, reporter = story.backend(), RealClock(), RecordingReporter()
     manifest = backend.build(story.spec(place))
     if story.is_suspended:
@@ -172,7 +178,7 @@ def tell(place: Place, story: Story, *steps: When) -> Told:
         manifest["metadata"].setdefault("labels", {})[labels.KUEUE_QUEUE] = story.queue
     created = submit(place.client, backend, manifest, namespace=place.namespace, clock=clock)
     todo, phases, waits = list(steps), [], []
-    give_up_at = time.monotonic() + SECONDS
+    give_up_at = time.monotonic() + seconds
     with RunningJobSet(place.client, backend, created, namespace=place.namespace, clock=clock, tell=reporter.line) as running:
         monitor = Monitor(place.client, running, reporter, clock=clock)
         try:
@@ -187,7 +193,7 @@ def tell(place: Place, story: Story, *steps: When) -> Told:
                 if status.is_terminal:
                     break
                 told = Told(place, running, reporter, status, phases, waits)
-                assert time.monotonic() < give_up_at, f"no end within {SECONDS:g} s\n{told}"
+                assert time.monotonic() < give_up_at, f"no end within {seconds:g} s\n{told}"
                 status = running.step(1.0)
                 if not status.is_terminal and story_needs_events(todo, status):
                     status = running.look_closer()

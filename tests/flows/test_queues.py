@@ -6,15 +6,15 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
+from metaflow_extensions.kubernetes_ext.cluster.client import KubernetesClient
+from tests.contract import places
+from tests.contract.queues import high, queue
 from tests.flows.conftest import GANG_OPTIONS, ON_BOTH, ON_REAL_APPWRAPPER, Runner, running_gang
 from tests.flows.test_gangs import read_run
-
-KUEUE = "kueue.x-k8s.io/v1beta1"
-CLUSTER_WIDE = {"workloadpriorityclasses": "{}-high", "clusterqueues": "{}", "resourceflavors": "{}"}
 
 
 @contextmanager
@@ -27,29 +27,8 @@ def a_queue(runner: Runner, cpu: str) -> Iterator[None]:
         )  # fmt: skip
         yield
         return
-    name = runner.namespace
-    quota = [{"name": "cpu", "nominalQuota": cpu}, {"name": "memory", "nominalQuota": "100Gi"}]
-    quota.append({"name": "ephemeral-storage", "nominalQuota": "100Gi"})
-    group = {"coveredResources": [one["name"] for one in quota], "flavors": [{"name": name, "resources": quota}]}
-    preemption = {"withinClusterQueue": "LowerPriority"}
-    cluster_queue = {"namespaceSelector": {}, "resourceGroups": [group], "preemption": preemption}
-    objects = [
-        {"kind": "ResourceFlavor", "metadata": {"name": name}, "spec": {}},
-        {"kind": "ClusterQueue", "metadata": {"name": name}, "spec": cluster_queue},
-        {"kind": "LocalQueue", "metadata": {"name": "team", "namespace": name}, "spec": {"clusterQueue": name}},
-        {"kind": "WorkloadPriorityClass", "metadata": {"name": f"{name}-high"}, "value": 100},
-    ]
-    path = runner.home / "queue.json"
-    path.write_text(
-        json.dumps({"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": KUEUE, **one} for one in objects]})
-    )
-    said = runner.as_admin("create", "-f", str(path))
-    assert "localqueue.kueue.x-k8s.io/team created" in said, said
-    try:
+    with closing(KubernetesClient(places.from_kubeconfig(runner.admin_config))) as admin, queue(admin, runner.namespace, cpu):
         yield
-    finally:
-        for kind, its_name in CLUSTER_WIDE.items():
-            runner.as_admin("delete", f"{kind}.kueue.x-k8s.io", its_name.format(name), "--wait=false")
 
 
 @ON_BOTH
@@ -76,7 +55,7 @@ def test_a_gang_waits_for_the_quota_of_another(runner: Runner) -> None:
 def test_a_gang_makes_room_for_a_higher_priority_and_finishes_later(runner: Runner, backend: str) -> None:
     options = f"{GANG_OPTIONS},queue=team,backend={backend}"
     with a_queue(runner, "0.2"), running_gang(runner, "10", options=options) as (first, lines):
-        second = runner.gang("run", "--size", "2", options=f"{options},workload_priority={runner.namespace}-high")
+        second = runner.gang("run", "--size", "2", options=f"{options},workload_priority={high(runner.namespace)}")
         assert second.code == 0, str(second)
         assert first.wait(90) == 0, "".join(lines)
     told = "".join(lines)

@@ -65,6 +65,8 @@ webhook: {host: 127.0.0.1, port: 9444, certDir: $STATE/pki/webhook}
 leaderElection: {leaderElect: false}
 internalCertManagement: {enable: false}
 clientConnection: {qps: 50, burst: 100}
+# Long for pods that start at all, short for a test (tests/contract/test_kueue.py); a second time is the last one.
+waitForPodsReady: {timeout: 40s, blockAdmission: false, requeuingStrategy: {backoffLimitCount: 1, backoffBaseSeconds: 1}}
 integrations: {frameworks: [batch/job, jobset.x-k8s.io/jobset, workload.codeflare.dev/appwrapper]}
 C
   # Only the webhooks of enabled frameworks: the others' would block pods. Kueue exits if its CRDs are not Established.
