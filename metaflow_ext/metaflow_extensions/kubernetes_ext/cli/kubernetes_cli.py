@@ -184,15 +184,20 @@ def stacks(obj: Any, target: str, timeout: float, as_json: bool) -> None:
 @click.option(
     "--validate", default=False, is_flag=True, help="Have the server look at it, at its Jobs and at a pod of each (dry run)."
 )
+@click.option("--explain", default=False, is_flag=True, help="Which attribute each field is from, and who has set that.")
 @_JSON
 @click.pass_obj
-def manifest(obj: Any, target: str | None, step: str | None, num_parallel: int | None, validate: bool, as_json: bool) -> None:
+def manifest(
+    obj: Any, target: str | None, step: str | None, num_parallel: int | None, validate: bool, explain: bool, as_json: bool
+) -> None:
     from .manifest_command import manifest_of_step, manifest_of_workload
 
     if (target is None) == (step is None):
         raise click.UsageError("Give either RUN[/STEP[/TASK]] or --step.")
+    if step is None and (validate or explain):
+        raise click.UsageError("--validate and --explain are about a --step.")
     if step is not None:
-        manifest_of_step(obj, step, num_parallel, validate, as_json)
+        manifest_of_step(obj, step, num_parallel, validate, explain, as_json)
     elif target is not None:
         manifest_of_workload(obj, target, as_json)
 

@@ -21,8 +21,10 @@ from ..runtime.resources import resource_of
 from ..spec import labels
 from ..status.reading import mapping
 from .dry_run import parts, refusal
+from .explain import explained
 from .secrets import removed_before, without_secrets
 from .subjects import found
+from .tables import table
 from .targets import parse
 
 _OF_THE_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink", "finalizers")
@@ -49,7 +51,7 @@ def manifest_of_workload(obj: Any, text: str, as_json: bool) -> None:
         )
 
 
-def manifest_of_step(obj: Any, step: str, num_parallel: int | None, validate: bool, as_json: bool) -> None:
+def manifest_of_step(obj: Any, step: str, num_parallel: int | None, validate: bool, explain: bool, as_json: bool) -> None:
     if step not in obj.graph:
         raise MetaflowException(
             f"There is no step {step!r} in {obj.flow.name}; there are {', '.join(node.name for node in obj.graph)}."
@@ -63,7 +65,16 @@ def manifest_of_step(obj: Any, step: str, num_parallel: int | None, validate: bo
     if is_gang != (num_parallel is not None):
         raise MetaflowException(f"Step {step} is {'a gang: say how large with --num-parallel N' if is_gang else 'not a gang'}.")
     with as_metaflow_error(f"Step {step}: "):
-        planned = stand_in(obj.flow.name, step, deco, num_parallel, read_settings(obj.flow_datastore.TYPE))
+        settings = read_settings(obj.flow_datastore.TYPE)
+        planned = stand_in(obj.flow.name, step, deco, num_parallel, settings)
+        if explain:
+
+            def build(others: Mapping[str, Any]) -> Manifest:
+                other = stand_in(obj.flow.name, step, deco, num_parallel, settings, others)
+                return other.backend.build(other.spec)
+
+            _explain(obj, explained(build, deco.effective(), deco.defaults), as_json)
+            return
         made = planned.backend.build(planned.spec)
         group = pod_group(planned.spec)
         _print([group, made] if group else [made], as_json)
@@ -78,6 +89,14 @@ def _print(objects: list[Manifest], as_json: bool) -> None:
         print(json.dumps(objects[0] if len(objects) == 1 else several, indent=2))
     else:
         print(yaml.safe_dump_all(objects, sort_keys=False), end="")
+
+
+def _explain(obj: Any, rows: list[tuple[str, str, str]], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps([{"field": field, "attribute": name, "from": origin} for field, name, origin in rows], indent=2))
+        return
+    print("\n".join(table(("FIELD", "ATTRIBUTE", "FROM"), rows)))
+    obj.echo("All other fields are of this extension itself; `-` is an attribute that is in no field.", err=True)
 
 
 def as_posted(found: Mapping[str, Any]) -> Manifest:

@@ -102,6 +102,15 @@ def command_options(attributes: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two values of an attribute mean the same: "1" is 1.0 (core writes such numbers), and nothing is nothing."""
+    nothing: tuple[Any, ...] = (None, "", {}, [], ())
+    try:
+        return one == other or (one in nothing and other in nothing) or float(one) == float(other)
+    except (TypeError, ValueError):
+        return False
+
+
 def is_true(value: Any) -> bool:
     """`--with kubernetes:use_tmpfs=false` arrives as text."""
     return value.strip().lower() not in ("", "0", "false", "no", "none") if isinstance(value, str) else bool(value)

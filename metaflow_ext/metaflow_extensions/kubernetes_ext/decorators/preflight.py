@@ -3,7 +3,7 @@ is uploaded."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,10 +56,12 @@ def check_steps(flow: str, graph: Any) -> list[StandIn]:
     return found
 
 
-def stand_in(flow: str, step: str, deco: Any, num_parallel: int | None, settings: Settings) -> StandIn:
-    """Raises InvalidSpec, or Metaflow's error for an attribute."""
+def stand_in(
+    flow: str, step: str, deco: Any, num_parallel: int | None, settings: Settings, others: Mapping[str, Any] | None = None
+) -> StandIn:
+    """`others` are attributes in place of those that the step has. Raises InvalidSpec, or Metaflow's error for an attribute."""
     task = TaskRef(flow=flow, run_id="0", step=step, task_id="0", attempt=0, user="user", num_parallel=num_parallel)
-    options = deco.launch_options()
+    options = {**deco.launch_options(), **(others or {})}
     spec = launch_spec(task, options, TaskCode(script=stand_in_script(), environment={}), settings, submission="0")
     return StandIn(step, deco, task, spec, backend_of(num_parallel, options, settings))
 

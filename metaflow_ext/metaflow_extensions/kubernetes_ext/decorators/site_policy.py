@@ -17,6 +17,7 @@ from .structured import mapping
 
 DEFAULTS, FORCED, IMAGE_PREFIX = (f"METAFLOW_KUBERNETES_{name}" for name in ("DEFAULTS", "FORCED", "IMAGE_PREFIX"))
 STEP, RESOURCES, BUILT_IN = "the step", "@resources", "default"
+SETTINGS = "Metaflow's settings"  # which core puts into attributes before anybody sees them
 _JOINED = ("tolerations", "image_pull_secrets", "secrets", "pod_overlay")  # forced ones come after the step's own
 
 
@@ -37,7 +38,7 @@ class SitePolicy:
 
 @dataclass(frozen=True)
 class Effective:
-    """The attributes that count. `origins` says of each whose word it is: STEP, RESOURCES, BUILT_IN or the name of a setting."""
+    """The attributes that count. `origins` says of each whose word it is: STEP, RESOURCES, SETTINGS, BUILT_IN or the name of a setting."""
 
     attributes: Mapping[str, Any]
     origins: Mapping[str, str]
@@ -73,8 +74,8 @@ def effective(
             origins[name] = STEP
         elif name in policy.own:
             values[name], origins[name] = policy.own[name], f"METAFLOW_{attribute_table.setting(name)}"
-        elif name in attribute_table.CORE and value != defaults.get(name):
-            origins[name] = "Metaflow's settings"  # core has put it in
+        elif name in attribute_table.CORE and not attribute_table.is_same(value, defaults.get(name)):
+            origins[name] = SETTINGS
         elif name in policy.defaults:
             values[name], origins[name] = policy.defaults[name], DEFAULTS
     for name, value in policy.forced.items():

@@ -11,7 +11,7 @@ from metaflow.plugins.resources_decorator import ResourcesDecorator
 
 from ..errors import InvalidSpec
 from ..spec import names, quantities
-from .attributes import is_true
+from .attributes import is_same, is_true
 from .host_errors import KubernetesError
 
 REMOTE_DATASTORES = ("s3", "azure", "gs")
@@ -56,14 +56,7 @@ def merge_resources(attributes: dict[str, Any], defaults: dict[str, Any], decos:
             mine = attributes.get(key)
             if not (mine is None and value is None):
                 attributes[key] = larger(mine, value, key)
-    return frozenset(key for key, value in attributes.items() if not _is_same(value, before.get(key)))
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    try:
-        return one == other or float(one) == float(other)
-    except (TypeError, ValueError):
-        return False
+    return frozenset(key for key, value in attributes.items() if not is_same(value, before.get(key)))
 
 
 def larger(mine: Any, other: Any, what: str) -> str:
