@@ -42,8 +42,10 @@ def queue(admin: ClusterClient, namespace: str, cpu: str, *, is_checked: bool = 
     made: list[tuple[Resource, str]] = []
 
     def create(resource: Resource, name: str, of: str = "", **fields: Any) -> None:
-        admin.create(resource, of, {"metadata": {"name": name}, **fields})
-        made.append((resource, name))
+        kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+        admin.create(resource, of, {**kind, "metadata": {"name": name}, **fields})
+        if not of:
+            made.append((resource, name))
 
     try:
         if topology:
@@ -56,7 +58,7 @@ def queue(admin: ClusterClient, namespace: str, cpu: str, *, is_checked: bool = 
             _set_active(admin, namespace)
             spec["admissionChecksStrategy"] = {"admissionChecks": [{"name": namespace}]}
         create(CLUSTER_QUEUES, namespace, spec=spec)
-        admin.create(LOCAL_QUEUES, namespace, {"metadata": {"name": QUEUE}, "spec": {"clusterQueue": namespace}})
+        create(LOCAL_QUEUES, QUEUE, of=namespace, spec={"clusterQueue": namespace})
         yield
     finally:
         for resource, name in reversed(made):
