@@ -136,7 +136,7 @@ def of_queue(queue: str, found: Mapping[str, Any] | ClusterError | None, namespa
         )
     if isinstance(found, NotFound):
         return row(
-            BROKEN, f"There is no {name}", "Name one that there is in labels, kueue.x-k8s.io/queue-name, or have it made."
+            BROKEN, f"There is no {name}", "Name one that there is in @kubernetes(queue=...), or have it made."
         )
     if isinstance(found, ClusterError):
         return row(UNKNOWN, f"{name} can't be read", "--probe tells more.")
