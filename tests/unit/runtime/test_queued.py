@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from metaflow_extensions.kubernetes_ext.cluster.protocol import JOBS, PODS, Resource
+from metaflow_extensions.kubernetes_ext.cluster.protocol import EVENTS, JOBS, PODS, Resource
 from metaflow_extensions.kubernetes_ext.errors import Forbidden
 from metaflow_extensions.kubernetes_ext.runtime.monitor import Monitor
 from metaflow_extensions.kubernetes_ext.runtime.running import RunningJobSet
@@ -103,6 +103,28 @@ def test_why_it_was_stopped_is_told_at_once() -> None:
         waiting = step_until(running, Phase.QUEUED).waiting
     assert waiting is not None
     assert waiting.summary == "Was stopped together with its ClusterQueue, and waits in queue team."
+
+
+def test_of_a_gang_that_kueue_has_given_up_its_words_are_read_too() -> None:
+    clock, cluster = FakeClock(), FakeCluster(served=(JOBS, PODS, JOBSETS, WORKLOADS))
+    gang = Gang(cluster, 2)
+    queue = Queue(cluster, gang)
+    queue.says("Pending", "no")
+    workload = cluster.get(WORKLOADS, "default", "w")
+    evicted = {"type": "Evicted", "status": "True", "reason": "DeactivatedDueToAdmissionCheck"}
+    cluster.patch(WORKLOADS, "default", "w", {"spec": {"active": False}, "status": {"conditions": [evicted]}})
+    event = {
+        "metadata": {"name": "e"},
+        "involvedObject": {"uid": workload["metadata"]["uid"]},
+        "reason": "AdmissionCheckRejected",
+        "message": "Deactivating workload because AdmissionCheck for prov was Rejected: not on Sundays",
+    }
+    cluster.create(EVENTS, "default", event)
+    with RunningJobSet(cluster, BACKEND, gang.object, namespace="default", clock=clock) as running:
+        step_until(running, Phase.QUEUED)
+        waiting = running.look_closer().waiting
+    assert waiting is not None
+    assert waiting.summary == "Was given up by queue team: an admission check has rejected it (prov: not on Sundays)."
 
 
 VISIBILITY = Resource("visibility.kueue.x-k8s.io", "v1beta2", "localqueues/pendingworkloads", "PendingWorkloadsSummary")

@@ -419,3 +419,18 @@ def test_since_when() -> None:
 )
 def test_nothing_is_waited_for_at_the_end(jobset: Object) -> None:
     assert jobset_status(observe(jobset, others(make_pod("worker", 1, "Pending", waiting="ErrImagePull")))).waiting is None
+
+
+def test_the_words_of_a_check_outlive_what_kueue_takes_back_when_it_gives_up() -> None:
+    message = "Reset to Pending after eviction. Previously: Rejected"
+    admission = make_queued(
+        condition("DeactivationTarget", reason="AdmissionCheck", message="Admission check(s): prov, were rejected"),
+        condition("Evicted", reason="DeactivatedDueToAdmissionCheck"),
+        active=False,
+        checks=[{"name": "prov", "state": "Pending", "message": message}],
+    )
+    said = "Deactivating workload because AdmissionCheck for prov was Rejected: too large"
+    events = [make_event("AdmissionCheckRejected", said, admission), make_event("Pending", "no quota", admission)]
+    found = waiting(make_jobset(suspend=True), admission=admission, events=events)
+    assert found.summary == "Was given up by queue lq: an admission check has rejected it (prov: too large)."
+    assert found.is_hopeless

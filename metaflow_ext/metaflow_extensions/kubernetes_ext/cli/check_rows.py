@@ -135,9 +135,7 @@ def of_queue(queue: str, found: Mapping[str, Any] | ClusterError | None, namespa
             WARNING, f"Kueue is not installed, so nothing waits in queue {queue}", "Leave the label out, or have it installed."
         )
     if isinstance(found, NotFound):
-        return row(
-            BROKEN, f"There is no {name}", "Name one that there is in @kubernetes(queue=...), or have it made."
-        )
+        return row(BROKEN, f"There is no {name}", "Name one that there is in @kubernetes(queue=...), or have it made.")
     if isinstance(found, ClusterError):
         return row(UNKNOWN, f"{name} can't be read", "--probe tells more.")
     inactive = false_condition(found, "Active")

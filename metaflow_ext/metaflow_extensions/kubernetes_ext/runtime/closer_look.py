@@ -59,6 +59,8 @@ class CloserLook:
             resource = self._kueue()
             found = self._list(resource, label_selector=f"{labels.KUEUE_JOB_UID}={uid_of(workload)}") if resource else []
             picture.admission = found[-1] if found else picture.admission
+            if picture.admission and not (picture.admission.get("spec") or {}).get("active", True):
+                self.look_at(picture, uid_of(picture.admission))  # Kueue takes the words of a check back when it gives up
             picture.queued_ahead = self._ahead(picture.admission) if picture.admission else None
 
     def look_at(self, picture: Picture, uid: str) -> None:

@@ -6,6 +6,7 @@ and spec.active.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -13,7 +14,7 @@ from ..spec import labels
 from .describe import sentence
 from .kueue_words import can_never_pass, deactivation, eviction
 from .model import Category, KubernetesObject, Observation, Waiting
-from .reading import Condition, conditions, created_at, dig, false_condition, integer, label, mappings, moment, name, text
+from .reading import Condition, conditions, created_at, dig, false_condition, integer, label, mappings, moment, name, text, uid
 
 
 def queue_waiting(observation: Observation) -> Waiting:
@@ -42,7 +43,7 @@ def _by_admission(observation: Observation, admission: KubernetesObject, queue: 
     found, unreserved = conditions(admission), false_condition(admission, "QuotaReserved")
     evicted = found.get("Evicted")
     if dig(admission, "spec", "active") is False:
-        return _deactivated(admission, queue, evicted, found.get("DeactivationTarget"))
+        return _deactivated(observation, admission, queue, evicted, found.get("DeactivationTarget"))
     if rejected := _checks(admission, "Rejected"):
         return _rejected(queue, rejected)
     if evicted and eviction(evicted.reason) and not unreserved:  # its quota is taken from it in a moment
@@ -60,7 +61,9 @@ def _by_admission(observation: Observation, admission: KubernetesObject, queue: 
     )
 
 
-def _deactivated(admission: KubernetesObject, queue: str, evicted: Condition | None, target: Condition | None) -> Waiting:
+def _deactivated(
+    observation: Observation, admission: KubernetesObject, queue: str, evicted: Condition | None, target: Condition | None
+) -> Waiting:
     """By a person, who may activate it again, or by Kueue, which never does."""
     last = target or evicted  # the first comes before the second, and stays
     by_kueue = deactivation(last.reason, is_target=last is target) if last else None
@@ -72,7 +75,8 @@ def _deactivated(admission: KubernetesObject, queue: str, evicted: Condition | N
             since=evicted.since if evicted else None,
         )
     why, advice = by_kueue
-    checks = "".join(f" ({_said(check)})" for check in _checks(admission, "Rejected"))
+    said = [_said(check) for check in _checks(admission, "Rejected")] or _rejections(observation, admission)
+    checks = "".join(f" ({words})" for words in said)
     return Waiting(
         category=Category.DEADLINE if "MaximumExecutionTime" in last.reason else Category.QUOTA,
         summary=f"Was given up by queue {queue}: {why}{checks}.",
@@ -80,6 +84,17 @@ def _deactivated(admission: KubernetesObject, queue: str, evicted: Condition | N
         since=last.since,
         is_hopeless=True,
     )
+
+
+def _rejections(observation: Observation, admission: KubernetesObject) -> list[str]:
+    """The words of the checks from Kueue's Events, which stay: "prov: no such nodes"."""
+    messages = [
+        text(event, "message")
+        for event in observation.events
+        if text(event, "reason") == "AdmissionCheckRejected" and text(event, "involvedObject", "uid") == uid(admission)
+    ]
+    found = [re.search(r"AdmissionCheck for (\S+) was Rejected: (.+)", message, re.DOTALL) for message in messages]
+    return list(dict.fromkeys(f"{one[1]}: {one[2].strip()}" for one in found if one))
 
 
 def _rejected(queue: str, checks: Sequence[KubernetesObject]) -> Waiting:
