@@ -52,7 +52,7 @@ def packaged(modules: list[ModuleType], folder: Path) -> Path:
     content = archive.get_blob()
     assert content
     with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as tar:
-        tar.extractall(folder)
+        tar.extractall(folder, filter="data")
     return folder / "code"
 
 
