@@ -73,6 +73,32 @@ def test_what_the_cluster_said_of_the_culprit_s_pod_is_read_once_at_the_end(scen
     assert dict(scene.cluster.requests) == {("list", "events"): 1}
 
 
+def test_the_end_of_a_rank_that_was_disrupted_is_waited_for(scene: Scene) -> None:
+    """The word that it is to go comes first, the Job's that it has failed may come next, its own end with its exit code last."""
+    evicted = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+    pod = scene.gang.pod_name(1)
+    going = {"deletionTimestamp": "2026-01-01T12:02:00Z", "deletionGracePeriodSeconds": 60}
+    scene.gang.start()
+
+    def evict() -> None:
+        scene.cluster.patch(PODS, "default", pod, {"metadata": going, "status": {"conditions": [evicted]}})
+
+    def end() -> None:
+        state = {"terminated": {"exitCode": 143, "reason": "Error", "finishedAt": "2026-01-01T12:01:00Z"}}
+        containers = [{"name": "train", "ready": False, "restartCount": 0, "state": state}]
+        scene.cluster.patch(PODS, "default", pod, {"status": {"phase": "Failed", "containerStatuses": containers}})
+
+    scene.clock.at(10, evict)
+    scene.clock.at(11, lambda: scene.gang.finish("Failed"))
+    failure = scene.running.wait().failure
+    assert failure is not None
+    assert (failure.rank, failure.reason, failure.exit_code) == (1, "EvictionByEvictionAPI", None)
+    scene.clock.at(12, end)
+    failure = scene.running.settle().failure
+    assert failure is not None
+    assert (failure.rank, failure.reason, failure.exit_code) == (1, "EvictionByEvictionAPI", 143)
+
+
 def test_properties_do_no_requests(scene: Scene) -> None:
     running = scene.running
     assert (running.name, running.namespace, running.status.phase) == (NAME, "default", Phase.PENDING)

@@ -20,6 +20,7 @@ from ..errors import ClusterError, Forbidden, NotFound, Unavailable
 from ..status.incidents import NODE_LOST_AFTER
 from ..status.model import Observation, Phase, WorkloadStatus
 from ..status.reading import moment
+from ..status.verdict import with_end_of_culprit
 from .clock import Clock, RealClock
 from .closer_look import CloserLook
 from .feeds import Degraded, Ended, Feeds, Message, Refused, Selection, Trouble
@@ -181,11 +182,12 @@ class RunningJobSet:
         ranks become more precise.
         """
         give_up_at = self._clock.monotonic() + seconds
-        while (self._has_vague_failure or self._has_unended_success) and self._clock.monotonic() < give_up_at:
+        while self._is_unsettled and self._clock.monotonic() < give_up_at:
             self._clock.wait(self._feeds.inbox.filled, 0.25)
             for source, message in self._feeds.inbox.drain():
                 self._hear(source, message)
             self._refine()
+        self._status = with_end_of_culprit(self._status)
         if self._has_vague_failure:
             self._closer_look.look(self._picture, self._observation)
             self._refine()
@@ -203,6 +205,17 @@ class RunningJobSet:
     @property
     def _has_vague_failure(self) -> bool:
         return self._status.failure is not None and self._status.failure.is_vague
+
+    @property
+    def _is_unsettled(self) -> bool:
+        return self._has_vague_failure or self._has_unended_culprit or self._has_unended_success
+
+    @property
+    def _has_unended_culprit(self) -> bool:
+        """Its end, with the exit code, is still to come: a disruption is known before it."""
+        failure = self._status.failure
+        is_open = failure is not None and failure.rank is not None and failure.exit_code is None
+        return is_open and any(rank.rank == failure.rank and rank.phase == "Running" for rank in self._status.ranks if failure)
 
     @property
     def _has_unended_success(self) -> bool:

@@ -104,6 +104,15 @@ def final(status: WorkloadStatus, previous: WorkloadStatus | None) -> WorkloadSt
     return replace(status, failure=failure, ranks=status.ranks or previous.ranks, size=status.size or previous.size)
 
 
+def with_end_of_culprit(status: WorkloadStatus) -> WorkloadStatus:
+    """With the exit code of the rank that failed first, where its end came soon after the verdict."""
+    failure = status.failure
+    if failure is None or failure.rank is None or failure.exit_code is not None:
+        return status
+    code = next((rank.exit_code for rank in status.ranks if (rank.rank, rank.pod) == (failure.rank, failure.pod)), None)
+    return status if code is None else replace(status, failure=replace(failure, exit_code=code))
+
+
 def _more_precise(new: Failure | None, old: Failure | None) -> Failure | None:
     if new is None or old is None:
         return new or old
