@@ -23,6 +23,9 @@ class Backend(Protocol):
     def build(self, spec: LaunchSpec) -> Manifest:
         """The workload as it is posted: a plain camelCase dict."""
 
+    def pod_group(self, spec: LaunchSpec) -> Manifest | None:
+        """The PodGroup that is posted before it; None where none is wanted, or the workload brings its own."""
+
     def without_fields(self, manifest: Manifest, unknown: Collection[str]) -> Manifest:
         """The manifest for a server that doesn't know the fields `unknown` (dotted paths); InvalidSpec where it needs one."""
 
@@ -30,7 +33,7 @@ class Backend(Protocol):
         """Label selector of all pods of the workload `name`, from their creation on."""
 
     def job_selector(self, name: str) -> str | None:
-        """Label selector of its Jobs; None where the workload is itself the Job."""
+        """Label selector of its Jobs; None where the workload is itself the Job, or has none."""
 
     def reduce(self, observation: Observation, previous: WorkloadStatus | None = None) -> WorkloadStatus:
         """What the observation means. An unreadable, empty or missing status keeps the previous phase."""

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..manifests.job import job
+from ..manifests.pod_group import pod_group
 from ..manifests.versions import without_fields
 from ..spec import labels
 from ..spec.launch import LaunchSpec
@@ -30,6 +31,10 @@ class JobBackend:
     def build(self, spec: LaunchSpec) -> Manifest:
         """See `manifests.job.job`."""
         return job(spec)
+
+    def pod_group(self, spec: LaunchSpec) -> Manifest | None:
+        """See `manifests.pod_group.pod_group`."""
+        return pod_group(spec)
 
     def without_fields(self, manifest: Manifest, unknown: Collection[str]) -> Manifest:
         """See `manifests.versions.without_fields`."""

@@ -16,7 +16,6 @@ from ..decorators.host_errors import as_metaflow_error
 from ..decorators.preflight import stand_in
 from ..decorators.settings import read_settings
 from ..errors import Forbidden
-from ..manifests.pod_group import pod_group
 from ..runtime.resources import resource_of
 from ..spec import labels
 from ..status.reading import mapping
@@ -76,7 +75,7 @@ def manifest_of_step(obj: Any, step: str, num_parallel: int | None, validate: bo
             _explain(obj, explained(build, deco.effective(), deco.defaults), as_json)
             return
         made = planned.backend.build(planned.spec)
-        group = pod_group(planned.spec)
+        group = planned.backend.pod_group(planned.spec)
         _print([group, made] if group else [made], as_json)
         if validate:
             _validate(obj, resource_of(planned.backend), made)

@@ -25,7 +25,6 @@ from ..decorators.launch_spec import TaskRef, launch_spec, stall_timeout
 from ..decorators.settings import Settings, read_settings
 from ..decorators.step_check import parse_logs
 from ..errors import ClusterError, KubernetesExtError, Rejected, TaskFailed, Unavailable
-from ..manifests.pod_group import pod_group
 from ..runtime.clock import RealClock
 from ..runtime.monitor import Monitor
 from ..runtime.pod_groups import PodGroups, group_resource
@@ -213,7 +212,7 @@ class _Launch:
             posted.append(self._backend.build(spec))
             self._records.manifest = posted[-1]
             self._supervised.own(owned(self._backend, posted[-1]))
-            if group := pod_group(spec):
+            if group := self._backend.pod_group(spec):
                 self._supervised.own(owned(group_resource(group), group, is_beside=True))
                 groups.post(group)
             return posted[-1]

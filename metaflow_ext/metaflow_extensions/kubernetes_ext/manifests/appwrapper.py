@@ -1,4 +1,4 @@
-"""AppWrappers (workload.codeflare.dev/v1beta2): a JobSet or a Job in a wrapper that Kueue admits as one, and that starts it again.
+"""AppWrappers (workload.codeflare.dev/v1beta2): a JobSet, a Job or pods in a wrapper that Kueue admits as one, and that starts it again.
 
 Source: project-codeflare/appwrapper v1.2.0, api/v1beta2/appwrapper_types.go.
 """
@@ -9,10 +9,12 @@ from ..errors import InvalidSpec
 from ..spec import labels
 from ..spec.fault_tolerance import FaultTolerance
 from ..spec.launch import LaunchSpec
+from .bare_pods import bare_pods, service
 from .manifest import Manifest, present
 from .pod import metadata
 
 API_VERSION = "workload.codeflare.dev/v1beta2"
+MOST_PODS = 8  # sets of pods: Kueue's limit, which the controller's webhook has, too
 MOST_TTL_SECONDS = 7 * 24 * 60 * 60  # the controller's ceiling
 
 
@@ -21,10 +23,28 @@ def appwrapper(spec: LaunchSpec, wrapped: Manifest, api_version: str = API_VERSI
 
     What is for the outermost object alone (Kueue's labels, the time to live) moves to the wrapper.
     """
-    pod_sets = _pod_sets(wrapped)
     body = {key: value for key, value in wrapped["spec"].items() if key != "ttlSecondsAfterFinished"}
+    inner = {
+        **wrapped,
+        "metadata": {"name": spec.name, "namespace": spec.namespace, **_inherited(metadata(spec))},
+        "spec": body,
+    }
+    return _around(spec, [{"podSets": _pod_sets(wrapped), "template": inner}], api_version)
+
+
+def appwrapper_of_pods(spec: LaunchSpec, api_version: str = API_VERSION) -> Manifest:
+    """The ranks themselves in an AppWrapper, for clusters without JobSet. InvalidSpec for more than `MOST_PODS`."""
+    if spec.world_size > MOST_PODS:
+        raise InvalidSpec(
+            f"An AppWrapper has at most {MOST_PODS} sets of pods, so without JobSet it holds no gang of {spec.world_size}. "
+            "Install JobSet (https://jobset.sigs.k8s.io)."
+        )
+    pods = [{"podSets": [{"replicas": 1, "path": "template"}], "template": pod} for pod in bare_pods(spec)]
+    return _around(spec, [{"template": service(spec)}, *pods], api_version)
+
+
+def _around(spec: LaunchSpec, components: list[Manifest], api_version: str) -> Manifest:
     top = metadata(spec)
-    inner = {**wrapped, "metadata": {"name": spec.name, "namespace": spec.namespace, **_inherited(top)}, "spec": body}
     annotations = {**top.get("annotations", {}), **_fault_tolerance(spec.fault_tolerance or FaultTolerance())}
     if spec.ttl_seconds is not None:
         annotations[f"{labels.APPWRAPPER}successTTLDuration"] = f"{min(spec.ttl_seconds, MOST_TTL_SECONDS)}s"
@@ -32,7 +52,7 @@ def appwrapper(spec: LaunchSpec, wrapped: Manifest, api_version: str = API_VERSI
         "apiVersion": api_version,
         "kind": "AppWrapper",
         "metadata": {"name": spec.name, "namespace": spec.namespace, **top, "annotations": annotations},
-        "spec": {"components": [{"podSets": pod_sets, "template": inner}]},
+        "spec": {"components": components},
     }
 
 

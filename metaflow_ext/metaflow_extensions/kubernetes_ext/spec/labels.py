@@ -12,6 +12,11 @@ TASK_ID = f"{PREFIX}task-id"
 ATTEMPT = f"{PREFIX}attempt"
 USER = f"{PREFIX}user"
 
+# Of pods that have no Job above them (manifests.bare_pods), which would say so.
+WORKLOAD = f"{PREFIX}workload"  # its name
+GROUP = f"{PREFIX}group"
+INDEX = f"{PREFIX}index"  # within the group
+
 # Annotations.
 SUBMISSION = f"{PREFIX}submission"  # random per submitting process: tells our own lost create from somebody else's object
 WORLD_SIZE = f"{PREFIX}world-size"

@@ -121,6 +121,8 @@ class LaunchSpec:
     ttl_seconds: int | None = None
     grace_seconds: int = 30
     fault_tolerance: FaultTolerance | None = None  # of an AppWrapper alone
+    priority: int | None = None  # of an AppWrapper of MCAD alone: larger ones are dispatched first
+    requeues: int = 0  # of the same: how often it may be taken back because its pods don't get to run
     gang: str | None = None  # one of spec.gang.CHOICES; of POD_GROUPS, the pods are in a PodGroup of the workload's name
 
     def __post_init__(self) -> None:
@@ -144,6 +146,10 @@ class LaunchSpec:
                     f"The {what} of workload {self.name} is {seconds!r} s; it is a whole number, at least {least}."
                 )
         _require_metadata("workload", self.labels, self.annotations)
+        if self.priority is not None and (not _is_whole(self.priority) or not -(2**31) <= self.priority < 2**31):
+            raise InvalidSpec(f"The priority of workload {self.name} is a whole number of 32 bits, not {self.priority!r}.")
+        if not _is_whole(self.requeues) or not 0 <= self.requeues < 2**31:
+            raise InvalidSpec(f"Workload {self.name}: requeues is a whole number, at least 0, not {self.requeues!r}.")
         if self.gang is not None:
             require_gang(self.gang)
         if self.gang == KUEUE and KUEUE_QUEUE not in self.labels:

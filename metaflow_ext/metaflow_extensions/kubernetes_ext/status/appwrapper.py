@@ -1,4 +1,4 @@
-"""The reducer for AppWrappers (workload.codeflare.dev/v1beta2): its own phase, and the verdict of the JobSet or Job that it wraps.
+"""The reducer for AppWrappers (workload.codeflare.dev/v1beta2): its own phase, and the verdict of the JobSet, Job or pods in it.
 
 The AppWrapper alone decides about the end, since it runs what has failed again up to its retry limit, and deletes it each time:
 who failed, and why, is only in what was seen of the wrapped object and its pods. Success may come earlier, from the pods.
@@ -14,13 +14,14 @@ from dataclasses import replace
 
 from ..spec import labels
 from . import stalled
+from .bare_pods import pods_status
 from .job import job_status
 from .jobset import jobset_status
-from .layout import Layout, job_layout, jobset_layout
+from .layout import Layout, bare_layout, job_layout, jobset_layout
 from .model import Category, Failure, KubernetesObject, Observation, Phase, Waiting, WorkloadStatus
 from .ownership import owns_job, owns_pod
 from .queueing import queue_waiting
-from .reading import conditions, dig, integer, is_terminating, mapping, mappings, owner_uids, text, uid
+from .reading import conditions, dig, integer, is_terminating, mapping, mappings, name, owner_uids, text, uid
 from .verdict import final, gone
 
 _Reader = tuple[Callable[[Observation, "WorkloadStatus | None"], WorkloadStatus], Callable[[KubernetesObject], Layout]]
@@ -65,17 +66,18 @@ def _judge(
 
 
 def _inner(observation: Observation, wrapper: KubernetesObject) -> WorkloadStatus:
-    """The verdict on the wrapped object, or its size alone while there is none."""
+    """The verdict on the wrapped object, or its size alone while there is none; on the pods where it wraps those."""
     wrapped = observation.wrapped
     if wrapped is not None:
         reduce, _ = _READERS[text(wrapped, "kind")]
         return reduce(_of_last_try(observation, wrapped), None)
-    for component in mappings(wrapper, "spec", "components"):
-        template = mapping(component, "template")
+    templates = [mapping(component, "template") for component in mappings(wrapper, "spec", "components")]
+    for template in templates:
         if text(template, "kind") in _READERS:
             _, layout = _READERS[text(template, "kind")]
             return WorkloadStatus(phase=Phase.PENDING, size=layout(template).size)
-    return WorkloadStatus(phase=Phase.PENDING, size=0)
+    restarts = max(integer(wrapper, "status", "resettingCount") or 0, 0)
+    return pods_status(observation, bare_layout(name(wrapper), templates), restarts)
 
 
 def _of_last_try(observation: Observation, wrapped: KubernetesObject) -> Observation:

@@ -74,13 +74,12 @@ class Layout:
 
     def place(self, pod: KubernetesObject) -> Place | None:
         """None for a pod of another workload, or one beyond the size of its group."""
-        role = TASK if self.is_plain_job else label(pod, labels.JOBSET_GROUP)
-        group = self.group(role)
+        group = self.group(TASK if self.is_plain_job else _role(pod))
         if group is None:
             return None
         if self.slots is not None and not has_index(pod):
             return group.place(0, self.slots.get(uid(pod) or name(pod), -1))
-        return group.place(_index(pod, labels.JOBSET_JOB_INDEX), _index(pod, labels.COMPLETION_INDEX))
+        return group.place(_index(pod, labels.JOBSET_JOB_INDEX), _completion_index(pod))
 
     def place_of_pod_name(self, pod: str) -> Place | None:
         """From a name alone, as messages have it: `<jobset>-<group>-<job index>-<completion index>-xxxxx`."""
@@ -127,12 +126,21 @@ def layout_of_pods(pods: Iterable[KubernetesObject], *, is_plain_job: bool = Fal
     """What can be known when the workload itself is gone: as many ranks as there were pods."""
     groups: dict[str, Group] = {}
     for pod in pods:
-        role = TASK if is_plain_job else label(pod, labels.JOBSET_GROUP)
+        role = TASK if is_plain_job else _role(pod)
         replicas = integer(label(pod, labels.JOBSET_GROUP_REPLICAS)) or 1
         known = groups.get(role, Group(name=role, replicas=_count(replicas)))
-        completions = max(known.completions, _index(pod, labels.COMPLETION_INDEX) + 1)
+        completions = max(known.completions, _completion_index(pod) + 1)
         groups[role] = Group(name=role, replicas=known.replicas, completions=completions)
     return replace(_by_rank(list(groups.values()), ""), is_plain_job=is_plain_job)
+
+
+def bare_layout(workload: str, templates: Iterable[KubernetesObject]) -> Layout:
+    """Of the pods among the objects that a workload wraps (manifests.bare_pods)."""
+    sizes: dict[str, int] = {}
+    for template in templates:
+        if text(template, "kind") == "Pod":
+            sizes[_role(template)] = max(sizes.get(_role(template), 0), _completion_index(template) + 1)
+    return _by_rank([Group(name=role, completions=size) for role, size in sizes.items()], workload)
 
 
 def has_index(pod: KubernetesObject) -> bool:
@@ -154,6 +162,15 @@ def _job_size(spec: KubernetesObject) -> int:
 
 def _count(value: int | None) -> int:
     return 1 if value is None else max(value, 0)
+
+
+def _role(pod: KubernetesObject) -> str:
+    return label(pod, labels.JOBSET_GROUP) or label(pod, labels.GROUP)
+
+
+def _completion_index(pod: KubernetesObject) -> int:
+    """The Job's word, or what a pod without a Job says of itself."""
+    return _index(pod, labels.COMPLETION_INDEX) if has_index(pod) else _index(pod, labels.INDEX)
 
 
 def _index(pod: KubernetesObject, key: str) -> int:
