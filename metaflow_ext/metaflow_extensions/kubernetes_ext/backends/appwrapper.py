@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from ..manifests.appwrapper import appwrapper, appwrapper_of_pods
-from ..manifests.pod_group import pod_group
-from ..manifests.versions import without_fields
-from ..spec import labels
 from ..spec.launch import LaunchSpec
 from ..status.appwrapper import appwrapper_status
 from ..status.model import Observation, WorkloadStatus
-from .base import Backend, Manifest
+from .base import Backend, Kind, KindOfBarePods, Manifest
 from .jobset import JobSetBackend
 
 
 @dataclass(frozen=True, kw_only=True)
-class AppWrapperBackend:
+class AppWrapperBackend(Kind):
     """`wrapped` builds what is in it, under the same name."""
 
     wrapped: Backend = field(default_factory=JobSetBackend)
@@ -26,21 +22,9 @@ class AppWrapperBackend:
     kind: str = "AppWrapper"
     plural: str = "appwrappers"
 
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.version}"
-
     def build(self, spec: LaunchSpec) -> Manifest:
         """See `manifests.appwrapper.appwrapper`."""
         return appwrapper(spec, self.wrapped.build(spec), self.api_version)
-
-    def pod_group(self, spec: LaunchSpec) -> Manifest | None:
-        """See `manifests.pod_group.pod_group`."""
-        return pod_group(spec)
-
-    def without_fields(self, manifest: Manifest, unknown: Collection[str]) -> Manifest:
-        """See `manifests.versions.without_fields`. What it wraps is for its own controller to create, and not looked at here."""
-        return without_fields(manifest, unknown)
 
     def pod_selector(self, name: str) -> str:
         """The wrapped object's."""
@@ -56,7 +40,7 @@ class AppWrapperBackend:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PodsInAppWrapperBackend:
+class PodsInAppWrapperBackend(KindOfBarePods):
     """For clusters without JobSet."""
 
     group: str = "workload.codeflare.dev"
@@ -64,29 +48,9 @@ class PodsInAppWrapperBackend:
     kind: str = "AppWrapper"
     plural: str = "appwrappers"
 
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.version}"
-
     def build(self, spec: LaunchSpec) -> Manifest:
         """See `manifests.appwrapper.appwrapper_of_pods`."""
         return appwrapper_of_pods(spec, self.api_version)
-
-    def pod_group(self, spec: LaunchSpec) -> Manifest | None:
-        """See `manifests.pod_group.pod_group`."""
-        return pod_group(spec)
-
-    def without_fields(self, manifest: Manifest, unknown: Collection[str]) -> Manifest:
-        """See `manifests.versions.without_fields`. What it wraps is not looked at here."""
-        return without_fields(manifest, unknown)
-
-    def pod_selector(self, name: str) -> str:
-        """The label that its pods are made with."""
-        return f"{labels.WORKLOAD}={name}"
-
-    def job_selector(self, name: str) -> str | None:
-        """None: it has no Jobs."""
-        return None
 
     def reduce(self, observation: Observation, previous: WorkloadStatus | None = None) -> WorkloadStatus:
         """See `status.appwrapper.appwrapper_status`."""

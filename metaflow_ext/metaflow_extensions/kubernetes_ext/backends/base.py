@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ..manifests.manifest import Manifest as Manifest
+from ..manifests.pod_group import pod_group
+from ..manifests.versions import without_fields
+from ..spec import labels
 from ..spec.launch import LaunchSpec
 from ..status.model import Observation, WorkloadStatus
 
@@ -45,3 +49,38 @@ class Wrapping(Protocol):
 
     @property
     def wrapped(self) -> Backend: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """What most backends have in common: the kind of their object, and what follows from it."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}"
+
+    def pod_group(self, spec: LaunchSpec) -> Manifest | None:
+        """See `manifests.pod_group.pod_group`."""
+        return pod_group(spec)
+
+    def without_fields(self, manifest: Manifest, unknown: Collection[str]) -> Manifest:
+        """See `manifests.versions.without_fields`. What is wrapped is for its own controller to create, and not looked at."""
+        return without_fields(manifest, unknown)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KindOfBarePods(Kind):
+    """An object that wraps its ranks as pods, one by one (manifests.bare_pods)."""
+
+    def pod_selector(self, name: str) -> str:
+        """The label that its pods are made with."""
+        return f"{labels.WORKLOAD}={name}"
+
+    def job_selector(self, name: str) -> str | None:
+        """None: it has no Jobs."""
+        return None

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..manifests.job import job
-from ..manifests.pod_group import pod_group
-from ..manifests.versions import without_fields
 from ..spec import labels
 from ..spec.launch import LaunchSpec
 from ..status.job import job_status
 from ..status.model import Observation, WorkloadStatus
-from .base import Manifest
+from .base import Kind, Manifest
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobBackend:
+class JobBackend(Kind):
     """Needs nothing on the cluster but Kubernetes."""
 
     group: str = "batch"
@@ -24,21 +21,9 @@ class JobBackend:
     kind: str = "Job"
     plural: str = "jobs"
 
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.version}"
-
     def build(self, spec: LaunchSpec) -> Manifest:
         """See `manifests.job.job`."""
         return job(spec)
-
-    def pod_group(self, spec: LaunchSpec) -> Manifest | None:
-        """See `manifests.pod_group.pod_group`."""
-        return pod_group(spec)
-
-    def without_fields(self, manifest: Manifest, unknown: Collection[str]) -> Manifest:
-        """See `manifests.versions.without_fields`."""
-        return without_fields(manifest, unknown)
 
     def pod_selector(self, name: str) -> str:
         """The label the Job controller puts on every pod (Kubernetes 1.27 and later)."""

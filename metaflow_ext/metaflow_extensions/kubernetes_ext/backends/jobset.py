@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..manifests.jobset import jobset
-from ..manifests.pod_group import pod_group
-from ..manifests.versions import without_fields
 from ..spec import labels
 from ..spec.launch import LaunchSpec
 from ..status.jobset import jobset_status
 from ..status.model import Observation, WorkloadStatus
-from .base import Manifest
+from .base import Kind, Manifest
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobSetBackend:
+class JobSetBackend(Kind):
     """`group` and `version` of the JobSet API are configurable in Metaflow, and so here."""
 
     group: str = "jobset.x-k8s.io"
@@ -24,21 +21,9 @@ class JobSetBackend:
     kind: str = "JobSet"
     plural: str = "jobsets"
 
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.version}"
-
     def build(self, spec: LaunchSpec) -> Manifest:
         """See `manifests.jobset.jobset`."""
         return jobset(spec, self.api_version)
-
-    def pod_group(self, spec: LaunchSpec) -> Manifest | None:
-        """See `manifests.pod_group.pod_group`."""
-        return pod_group(spec)
-
-    def without_fields(self, manifest: Manifest, unknown: Collection[str]) -> Manifest:
-        """See `manifests.versions.without_fields`."""
-        return without_fields(manifest, unknown)
 
     def pod_selector(self, name: str) -> str:
         """The label JobSet's controller puts on every pod."""

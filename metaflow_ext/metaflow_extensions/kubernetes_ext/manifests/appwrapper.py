@@ -24,11 +24,8 @@ def appwrapper(spec: LaunchSpec, wrapped: Manifest, api_version: str = API_VERSI
     What is for the outermost object alone (Kueue's labels, the time to live) moves to the wrapper.
     """
     body = {key: value for key, value in wrapped["spec"].items() if key != "ttlSecondsAfterFinished"}
-    inner = {
-        **wrapped,
-        "metadata": {"name": spec.name, "namespace": spec.namespace, **_inherited(metadata(spec))},
-        "spec": body,
-    }
+    told = present(labels=labels.inherited(spec.labels), annotations=dict(spec.annotations))
+    inner = {**wrapped, "metadata": {"name": spec.name, "namespace": spec.namespace, **told}, "spec": body}
     return _around(spec, [{"podSets": _pod_sets(wrapped), "template": inner}], api_version)
 
 
@@ -69,11 +66,6 @@ def _pod_sets(wrapped: Manifest) -> list[Manifest]:
             for number, one in enumerate(body["replicatedJobs"])
         ]
     raise InvalidSpec(f"An AppWrapper of ours wraps a JobSet or a Job, not a {wrapped['kind']}.")
-
-
-def _inherited(top: Manifest) -> Manifest:
-    kept = {key: value for key, value in top.get("labels", {}).items() if key not in labels.TOP_OBJECT_ONLY}
-    return present(labels=kept, annotations=top.get("annotations"))
 
 
 def _fault_tolerance(given: FaultTolerance) -> dict[str, str]:

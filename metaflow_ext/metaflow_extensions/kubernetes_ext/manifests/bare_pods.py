@@ -10,8 +10,8 @@ from typing import Any
 
 from ..spec import labels
 from ..spec.launch import Group, LaunchSpec
-from .manifest import Manifest
-from .pod import metadata, pod_template
+from .manifest import Manifest, present
+from .pod import pod_template
 
 
 def bare_pods(spec: LaunchSpec) -> list[Manifest]:
@@ -21,18 +21,13 @@ def bare_pods(spec: LaunchSpec) -> list[Manifest]:
 
 def service(spec: LaunchSpec) -> Manifest:
     """Ranks find each other by name before they are ready."""
+    told = present(labels={**labels.inherited(spec.labels), labels.WORKLOAD: spec.name}, annotations=dict(spec.annotations))
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": spec.name, "namespace": spec.namespace, **_inherited(spec)},
+        "metadata": {"name": spec.name, "namespace": spec.namespace, **told},
         "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {labels.WORKLOAD: spec.name}},
     }
-
-
-def _inherited(spec: LaunchSpec) -> Manifest:
-    top = metadata(spec)
-    kept = {key: value for key, value in top.get("labels", {}).items() if key not in labels.TOP_OBJECT_ONLY}
-    return {**top, "labels": {**kept, labels.WORKLOAD: spec.name}}
 
 
 def _pod(spec: LaunchSpec, group: Group, index: int) -> Manifest:

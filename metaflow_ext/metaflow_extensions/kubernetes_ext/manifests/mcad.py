@@ -37,14 +37,16 @@ def mcad_appwrapper(spec: LaunchSpec, api_version: str = API_VERSION) -> Manifes
 
 def _retries(spec: LaunchSpec) -> dict[str, str]:
     """How often it may fail: said as in v1beta2, since `maxNumRequeuings` is also for pods that don't get to run."""
-    given = spec.fault_tolerance
-    return {f"{labels.APPWRAPPER}retryLimit": str(given.retry_limit)} if given and given.retry_limit else {}
+    return {f"{labels.APPWRAPPER}retryLimit": str(_limit(spec))} if _limit(spec) else {}
+
+
+def _limit(spec: LaunchSpec) -> int:
+    return spec.fault_tolerance.retry_limit if spec.fault_tolerance else 0
 
 
 def _scheduling(spec: LaunchSpec) -> Manifest:
     """Nothing where nothing is to be tried again: MCAD takes a limit of 0 for none."""
-    given = spec.fault_tolerance
-    most = given.retry_limit if given and given.retry_limit else spec.requeues
+    given, most = spec.fault_tolerance, _limit(spec) or spec.requeues
     if not most:
         return {}
     requeuing = present(

@@ -33,8 +33,9 @@ def metadata(spec: LaunchSpec, group: Group | None = None) -> Manifest:
     """Labels and annotations: of the top object, or of the Job and the pods of `group` (without `labels.TOP_OBJECT_ONLY`)."""
     if group is None:
         return present(labels=dict(spec.labels), annotations=dict(spec.annotations))
-    inherited = {key: value for key, value in spec.labels.items() if key not in labels.TOP_OBJECT_ONLY}
-    return present(labels={**inherited, **group.labels}, annotations={**spec.annotations, **group.annotations})
+    return present(
+        labels={**labels.inherited(spec.labels), **group.labels}, annotations={**spec.annotations, **group.annotations}
+    )
 
 
 def pod_template(spec: LaunchSpec, group: Group) -> Manifest:

@@ -18,14 +18,13 @@ def pod_group(spec: LaunchSpec) -> Manifest | None:
     """The group of all ranks of a workload, under its name; None where there is none."""
     if spec.gang not in POD_GROUPS:
         return None
-    kept = {key: value for key, value in spec.labels.items() if key not in labels.TOP_OBJECT_ONLY}
     return {
         "apiVersion": API_VERSIONS[spec.gang],
         "kind": "PodGroup",
         "metadata": {
             "name": spec.name,
             "namespace": spec.namespace,
-            **present(labels=kept, annotations=dict(spec.annotations)),
+            **present(labels=labels.inherited(spec.labels), annotations=dict(spec.annotations)),
         },
         "spec": {"minMember": spec.world_size} if spec.gang == COSCHEDULING else _native(spec),
     }

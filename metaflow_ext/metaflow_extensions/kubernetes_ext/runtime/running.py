@@ -18,7 +18,7 @@ from ..cluster.protocol import ClusterClient, WatchEvent
 from ..cluster.retry import Backoff, retrying
 from ..errors import ClusterError, Forbidden, NotFound, Unavailable
 from ..status.incidents import NODE_LOST_AFTER
-from ..status.model import Observation, Phase, WorkloadStatus
+from ..status.model import Observation, Phase, RankStatus, WorkloadStatus
 from ..status.reading import moment
 from ..status.verdict import with_end_of_culprit
 from .clock import Clock, RealClock
@@ -196,8 +196,7 @@ class RunningJobSet:
 
     def _hear_of_culprit(self) -> None:
         """What the cluster says of the pod that failed first."""
-        failure = self._status.failure
-        culprit = next((rank for rank in self._status.ranks if failure and rank.rank == failure.rank), None)
+        culprit = self._culprit
         if culprit is not None and culprit.pod_uid:
             self._closer_look.look_at(self._picture, culprit.pod_uid)
             self._refine()
@@ -213,9 +212,14 @@ class RunningJobSet:
     @property
     def _has_unended_culprit(self) -> bool:
         """Its end, with the exit code, is still to come: a disruption is known before it."""
+        failure, culprit = self._status.failure, self._culprit
+        return failure is not None and failure.exit_code is None and culprit is not None and culprit.phase == "Running"
+
+    @property
+    def _culprit(self) -> RankStatus | None:
+        """The rank that failed first, as it is now."""
         failure = self._status.failure
-        is_open = failure is not None and failure.rank is not None and failure.exit_code is None
-        return is_open and any(rank.rank == failure.rank and rank.phase == "Running" for rank in self._status.ranks if failure)
+        return next((rank for rank in self._status.ranks if failure and rank.rank == failure.rank), None)
 
     @property
     def _has_unended_success(self) -> bool:

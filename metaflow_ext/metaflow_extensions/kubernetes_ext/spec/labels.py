@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 PREFIX = "metaflow.org/"
 
 # Labels of Metaflow workloads and their pods; the full values are in annotations of the same keys.
@@ -37,6 +39,12 @@ KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 KUEUE_PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
 KUEUE_MAX_EXECUTION_SECONDS = "kueue.x-k8s.io/max-exec-time-seconds"
 TOP_OBJECT_ONLY = frozenset({KUEUE_QUEUE, KUEUE_PRIORITY_CLASS, KUEUE_MAX_EXECUTION_SECONDS})
+
+
+def inherited(given: Mapping[str, str]) -> dict[str, str]:
+    """The labels of a workload that what is made for it has too."""
+    return {key: value for key, value in given.items() if key not in TOP_OBJECT_ONLY}
+
 
 # Kueue's, annotations of pods: where they are to run (kueue.x-k8s.io/v1beta1 PodSetTopologyRequest).
 KUEUE_REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"

@@ -44,7 +44,7 @@ def _judge(
     observation: Observation, wrapper: KubernetesObject, inner: WorkloadStatus, previous: WorkloadStatus | None
 ) -> WorkloadStatus:
     phase = text(wrapper, "status", "phase")
-    restarts = max(integer(wrapper, "status", "resettingCount") or 0, 0)
+    restarts = _restarts(wrapper)
     status = replace(
         inner, restarts=max(inner.restarts, restarts), waiting=None, failure=None, stalled=stalled.of_workload(wrapper)
     )
@@ -76,8 +76,11 @@ def _inner(observation: Observation, wrapper: KubernetesObject) -> WorkloadStatu
         if text(template, "kind") in _READERS:
             _, layout = _READERS[text(template, "kind")]
             return WorkloadStatus(phase=Phase.PENDING, size=layout(template).size)
-    restarts = max(integer(wrapper, "status", "resettingCount") or 0, 0)
-    return pods_status(observation, bare_layout(name(wrapper), templates), restarts)
+    return pods_status(observation, bare_layout(name(wrapper), templates), _restarts(wrapper))
+
+
+def _restarts(wrapper: KubernetesObject) -> int:
+    return max(integer(wrapper, "status", "resettingCount") or 0, 0)
 
 
 def _of_last_try(observation: Observation, wrapped: KubernetesObject) -> Observation:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from .incidents import is_node_lost
 from .layout import Layout
 from .model import Observation, PodRecord, WorkloadStatus
-from .reading import created_at, is_terminating, mapping, owner_uids, uid
+from .reading import created_at, is_terminating, mapping, owner_uids, text, uid
 from .verdict import View, failed, has_own_failure, have_all_succeeded, succeeded, unfinished, view_of
 
 # A controller that takes pods away says so before or soon after; news of both come by different watches.
@@ -58,21 +58,13 @@ def _is_going(record: PodRecord) -> bool:
 def _is_one_lost(view: View) -> bool:
     if is_terminating(view.observation.workload):
         return False
-    at = view.observation.at
-    return any(
-        is_node_lost(record, view.observation)
-        or (
-            record.deleted
-            and record.first_seen_deleting is not None
-            and at > record.first_seen_deleting + _NOT_TAKEN_BACK_AFTER
-        )
-        for record in view.case.chosen.values()
-        if not _has_succeeded(record)
-    )
+    return any(is_node_lost(one, view.observation) or _is_gone(one, view.observation.at) for one in view.case.chosen.values())
 
 
-def _has_succeeded(record: PodRecord) -> bool:
-    return mapping(record.object, "status").get("phase") == "Succeeded"
+def _is_gone(record: PodRecord, at: datetime) -> bool:
+    if text(record.object, "status", "phase") == "Succeeded" or not record.deleted or record.first_seen_deleting is None:
+        return False
+    return at > record.first_seen_deleting + _NOT_TAKEN_BACK_AFTER
 
 
 def _own(observation: Observation) -> tuple[PodRecord, ...]:

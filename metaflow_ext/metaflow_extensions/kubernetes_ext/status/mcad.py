@@ -3,7 +3,7 @@
 MCAD never says that all went well, as it doesn't look at how pods ended; and takes all pods back when fewer than
 `minAvailable` run, after a while, whatever the reason. So the pods decide, unless its own limit of failures lets MCAD try again.
 
-Source: AppWrapper status.state, .queuejobstate, .canrun, .numberOfRequeueings, .conditions and spec.schedulingSpec.requeuing.
+Source: AppWrapper status.state, .queuejobstate, .numberOfRequeueings and .conditions.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _STATES = {
     "Backoff": "is kept back for a while",
     "Preempted": "was preempted",
 }
+_ORDINARY = ("AwaitingHeadOfLine", "FrontOfQueue.")  # reasons that say no more than the state
 
 
 def mcad_status(observation: Observation, previous: WorkloadStatus | None = None) -> WorkloadStatus:
@@ -49,11 +50,11 @@ def _judge(
     status = replace(pods, waiting=None, failure=None, stalled=stalled.of_workload(wrapper))
     if pods.phase is Phase.SUCCEEDED:
         return replace(status, reason=state)
-    if state in _GIVEN_UP and not is_terminating(wrapper):
-        return replace(status, phase=Phase.FAILED, reason=state, failure=pods.failure or _unexplained(observation, wrapper))
     if is_terminating(wrapper):
         waiting = Waiting(category=Category.GONE, summary="The AppWrapper is being deleted.")
         return replace(status, phase=previous.phase if previous else Phase.PENDING, waiting=waiting)
+    if state in _GIVEN_UP:
+        return replace(status, phase=Phase.FAILED, reason=state, failure=pods.failure or _unexplained(observation, wrapper))
     if text(wrapper, "status", "queuejobstate") in _QUEUED or state in ("", "Pending"):
         return replace(status, phase=Phase.QUEUED, ranks=(), counts={}, waiting=_waiting(wrapper))
     if pods.phase is Phase.FAILED:
@@ -83,9 +84,6 @@ def _waiting(wrapper: KubernetesObject) -> Waiting:
         detail="" if text(wrapper, "status", "state") else "MCAD has not said anything about it yet: is it running?",
         since=moment(last, "lastTransitionMicroTime") or created_at(wrapper),
     )
-
-
-_ORDINARY = ("AwaitingHeadOfLine", "FrontOfQueue.")  # say no more than the state
 
 
 def _unexplained(observation: Observation, wrapper: KubernetesObject) -> Failure:
