@@ -19,7 +19,7 @@ from tests.contract.places import JOBSETS, Place
 from tests.contract.waiting import until
 
 LABELS = {"app.kubernetes.io/managed-by": "metaflow-kubernetes-ext", "metaflow.org/flow": "F"}
-FEW, MANY = 50, 1000  # 5000 take half a minute to make, and cost the same
+FEW, MANY = 50, 5000
 
 
 class Counting(Transport):
