@@ -195,6 +195,8 @@ def test_logs_come_from_pods_and_later_from_what_metaflow_has_kept(runner: Runne
     runner.kubectl("delete", "jobsets,jobs,pods", "--all")
     until(lambda: left_over(runner) == "", "nothing is left")
     assert sorted(command(runner, *words, "--grep", "^hello").splitlines()) == hello
+    assert "There is no task" in command(runner, "kubernetes", "logs", f"{run_id}/nope", code=1)
+    assert "has no such rank" in command(runner, "kubernetes", "logs", f"{run_id}/train", "--rank", "9", code=1)
     assert "neither in the cluster nor" in command(runner, "kubernetes", "logs", "123", code=1)
 
 

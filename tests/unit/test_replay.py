@@ -100,3 +100,10 @@ def test_what_can_not_be_replayed_is_said(
         file.write_text(text)
     assert replay.main([str(file)]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_recording_that_is_cut_off_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "trace.jsonl.gz"
+    file.write_bytes(gzip.compress(b"x" * 1000)[:-12])
+    assert replay.main([str(file)]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1

@@ -11,6 +11,7 @@ import argparse
 import gzip
 import json
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         found = list(moments(read(options.file), options.workload))
-    except (OSError, ValueError) as error:
+    except (OSError, EOFError, zlib.error, ValueError) as error:
         print(f"{options.file}: {error}", file=sys.stderr)
         return 2
     if options.json:

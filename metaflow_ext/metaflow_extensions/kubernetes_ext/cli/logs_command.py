@@ -98,11 +98,13 @@ def no_prefix(rank: int) -> str:
 
 def _from_pods(flow: str, target: Target, wanted: Wanted, follow: bool) -> bool:
     """Whether there were pods to ask."""
-    found = False
+    found = has_rank = False
     with closing(KubernetesClient()) as client:
         for backend, workload, _ in workloads(client, selector(flow, target)):
             found = True
             running = look(client, backend, workload)
+            ranks = running.status.ranks  # none is known of what waits in a queue
+            has_rank = has_rank or not ranks or any(selected(wanted.ranks, rank) for rank in ranks)
             prefix = rank_prefix if int(identity(workload)["ranks"] or 1) > 1 else no_prefix
             if follow and not running.status.is_terminal:
                 printer, clock = Printer(wanted, prefix), RealClock()
@@ -115,6 +117,8 @@ def _from_pods(flow: str, target: Target, wanted: Wanted, follow: bool) -> bool:
                 namespace = workload["metadata"]["namespace"]
                 lines = (_of_pod(client, namespace, rank, prefix(rank.rank), wanted) for rank in chosen)
                 _print(heapq.merge(*lines, key=lambda line: order(line[0])), wanted)
+    if found and not has_rank and wanted.ranks != "none":
+        raise MetaflowException(f"{target} has no such rank.")
     return found
 
 
@@ -143,12 +147,14 @@ def _kept(flow: str, target: Target, wanted: Wanted, previous: bool) -> Iterator
         raise MetaflowException(
             f"There is no run {target.run_id} of {flow}, neither in the cluster nor in Metaflow."
         ) from error
+    has_task = False
     for step in run:
         streams: list[Iterable[Line]] = []
         for task in step if target.step in ("", step.id) else ():
             control, rank = TaskIds.parse(task.id)
             if target.task_id not in ("", control) or not selected(wanted.ranks, RankStatus(role="", rank=rank)):
                 continue
+            has_task = True
             if previous:
                 if not task.current_attempt:
                     raise MetaflowException(f"{task.pathspec} has no attempt before its last.")
@@ -164,6 +170,8 @@ def _kept(flow: str, target: Target, wanted: Wanted, previous: bool) -> Iterator
             recent = [line for line in lines if not wanted.since or order(line[0]) >= order(wanted.since)]
             streams.append(recent[-wanted.tail :] if wanted.tail else recent)
         yield from heapq.merge(*streams)
+    if not has_task and wanted.ranks != "none":
+        raise MetaflowException(f"There is no task {target} of {flow}, or it has no such rank.")
 
 
 def _print(lines: Iterable[Line], wanted: Wanted) -> None:

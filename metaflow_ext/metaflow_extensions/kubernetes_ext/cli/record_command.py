@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from metaflow.exception import MetaflowException
 
@@ -27,7 +27,7 @@ def record(obj: Any, text: str, output: str) -> None:
                 else f"No workload of {target} is in the cluster."
             )  # fmt: skip
         backend, workload, _ = found[0]
-        with Path(output).open("w", encoding="utf-8") as file:
+        with _opened(output) as file:
             recorder = Recorder(
                 client, backend, workload, clock=RealClock(), write=lambda line: print(line, file=file, flush=True)
             )
@@ -38,3 +38,10 @@ def record(obj: Any, text: str, output: str) -> None:
                 print("Stopped.", file=sys.stderr)
             else:
                 print(f"It has ended as {phase}.", file=sys.stderr)
+
+
+def _opened(output: str) -> IO[str]:
+    try:
+        return Path(output).open("w", encoding="utf-8")
+    except OSError as error:
+        raise MetaflowException(f"{output} can't be written: {error.strerror}.") from error

@@ -158,7 +158,10 @@ def _rows(label_selector: str) -> list[Row]:
 def kill_workloads(
     obj: Any, target_text: str | None, run_id: str | None, user: str | None, my_runs: bool, as_json: bool = False
 ) -> None:
-    target = parse(obj.flow.name, target_text) if target_text else None
+    for name, given in (("--run-id", run_id), ("--user", user)):
+        if given == "":  # a script's variable that is not set must not end other workloads
+            raise MetaflowException(f"{name} is empty: say whose workloads are to be killed.")
+    target = parse(obj.flow.name, target_text) if target_text is not None else None
     if target is None:
         _, run_id, user = parse_cli_options(obj.flow.name, run_id, user, my_runs, obj.echo)
         target = Target(run_id) if run_id else None
